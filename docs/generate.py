@@ -47,6 +47,7 @@ from tpucc.see import pictures
 from tpucc.see.charts.life import life_svg
 from tpucc.see.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.see.waves import random_work, waves_svg
+from tpucc.sim.timing import time_program
 from tpucc.training.passes.pipeline import TRAINING_PASSES
 
 DOCS = Path(__file__).resolve().parent
@@ -265,6 +266,9 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     with as_typed(text_of("gradients.md")):
         for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
             yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")
+    with as_typed(text_of("training-machine.md")) as names:
+        yield "layer-by-hand", pictures.PROGRAM_CHARTS["timeline"](names["program"], time_program(names["program"]))
+        yield "digits-step-timeline", Path("build", "04_digits_mlp", "timeline.svg").read_text("utf-8")
     yield "figure-11", figure_svg()
     yield "float-bits", bits_svg()
     yield "halving", halving_svg()

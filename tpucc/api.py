@@ -20,7 +20,7 @@ from tpucc.driver import compile_source as drive
 from tpucc.explain.comparison.compare import Comparison
 from tpucc.explain.comparison.compare import compare as compared
 from tpucc.explain.device_outputs import QuantisedOutput, run_quantized
-from tpucc.explain.quality import notices
+from tpucc.explain.quality import held_ranges, notices
 from tpucc.explain.roofs import works_of
 from tpucc.explain.tables import memory_table, roofline_table, timeline_table
 from tpucc.explain.timed import Timed
@@ -105,7 +105,7 @@ class Executable:
     def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, AnyArray]:
         """The arrays by name; what is odd about them is a warning where `run` was called."""
         given = by_name(self.runtime.inputs, inputs, named)
-        for sentence in notices(self.runtime.inputs, given, held=self.runtime.held_ranges):
+        for sentence in notices(self.runtime.inputs, given, held=held_ranges(self.runtime.host.prologue)):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         return given
 

@@ -193,37 +193,27 @@ def _tried(state: State, graph: Graph, done: int, *without: str) -> _Trial | Non
     return _Trial(stream_seconds(trial.program, time_program(trial.program), edges), changed)
 
 
-def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
+def drafts_with_room(state: State, graph: Graph, recorder: Recorder, done: int = 0, *, sparing: bool = False) -> Drafts:
     """Runs the passes on `graph`, which the first `done` of them have made, and lowers what they make.
 
-    Passes choose what takes fewest cycles. Where operands of that don't fit the unified buffer, they run once more, and choose what takes
-    fewest rows. So what fits a machine depends on its sizes, not on how fast it is. Where that has no room, either, the drafts say so.
+    Passes choose what takes fewest cycles. Where operands of that don't fit the unified buffer, they run once more, `sparing`: they choose
+    what takes fewest rows. So what fits a machine depends on its sizes, not on how fast it is. Patches that the host packs may take more
+    rows in bands of lines than the image itself, so at last the passes run without packing. Where that has no room, either, the drafts
+    say so.
     """
     warnings, rewritten, snapshots = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
-    run_passes(state, graph, recorder, done)
+    run_passes(state, graph, recorder, done, sparing=sparing)
     drafts = drafts_of(state)
-    if drafts.shortage is None:
+    packed = any(made.stage == pack_patches.name and made.changed for made in recorder.snapshots[snapshots:])
+    if drafts.shortage is None or (sparing and not packed):
+        if sparing:
+            state.warnings.append(SPARING)
         return drafts
     state.warnings, state.rewritten = warnings, rewritten
     del recorder.snapshots[snapshots:]
-    return sparing_drafts(state, graph, recorder, done)
-
-
-def sparing_drafts(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> Drafts:
-    """As `drafts_with_room`, but passes choose at once what takes fewest rows of the unified buffer.
-
-    Patches that the host packs may take more rows in bands of lines than the image itself, so that is tried, too, where there is no room.
-    """
-    warnings, rewritten, snapshots = list(state.warnings), list(state.rewritten), len(recorder.snapshots)
-    run_passes(state, graph, recorder, done, sparing=True)
-    drafts = drafts_of(state)
-    if drafts.shortage is not None and any(made.stage == pack_patches.name and made.changed for made in recorder.snapshots):
-        state.warnings, state.rewritten, state.left_out = warnings, rewritten, state.left_out | {pack_patches.name}
-        del recorder.snapshots[snapshots:]
-        run_passes(state, graph, recorder, done, sparing=True)
-        drafts = drafts_of(state)
-    state.warnings.append(SPARING)
-    return drafts
+    if sparing:
+        state.left_out |= {pack_patches.name}
+    return drafts_with_room(state, graph, recorder, done, sparing=True)
 
 
 def drafts_of(state: State) -> Drafts:

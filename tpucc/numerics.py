@@ -70,23 +70,6 @@ def requantise(
     # lab 3 end
 
 
-def requantise_in_place(
-    sums: Float32, multiplier: Float32, zero_point: int | Int32, low: int | Int32 = I8.low, high: int | Int32 = I8.high
-) -> None:
-    """As `requantise`, for sums that are float32 already: leaves the integers in `sums` [..., N], as float32.
-
-    `sums` must be float32(acc), the accumulators rounded once. Zero point and bounds are integers, or one for each column [N].
-    """
-    # lab 3 begin: multiply, round, add the zero point, saturate
-    np.multiply(sums, multiplier, out=sums)
-    np.rint(sums, out=sums)
-    np.maximum(sums, np.asarray(low - zero_point, np.float32), out=sums)
-    np.minimum(sums, np.asarray(high - zero_point, np.float32), out=sums)
-    if not isinstance(zero_point, int) or zero_point:
-        np.add(sums, np.asarray(zero_point, np.float32), out=sums)
-    # lab 3 end
-
-
 def weight_scales(weights: AnyArray, per_channel: bool) -> Float32:
     """The scales of symmetric int8 weights [K, N]: float32 [N], one a column, or all equal to the tensor's.
 

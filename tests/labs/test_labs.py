@@ -122,8 +122,8 @@ def test_a_public_test_finds_every_wrong_solution(lab: Lab, path: Path) -> None:
     assert not all(run(test, submission).outcome.passed for test in all_tests(lab, TERMS[0]) if not test.hidden)
 
 
-FOOLING = [(lab, path) for lab in labs() for path in (exploits(lab) if lab.functions else [exploits(lab)[0].parent])]
-EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in FOOLING]
+FOOLING = [(lab, path.parent if path.name in lab.files(Term()) else path) for lab in labs() for path in exploits(lab)]
+EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in dict.fromkeys(FOOLING)]
 
 
 @pytest.mark.parametrize(("lab", "path"), whole(one_of(2, reversed(EXPLOITS))))

@@ -156,7 +156,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "explain/fidelity.py": ("import constant", "constants have no error"),
     "texts/unchanged.py": ("constant, input*2", BUFFERS),
     "lowering/room.py": ("patches", OTHER),
-    "runtime/runtime.py": ("import patches", "the host makes integers of an image's patches in place of the image's own"),
+    "explain/quality.py": ("import patches", "the host makes integers of an image's patches in place of the image's own"),
     "explain/attribution.py": ("input", "the name of the work on inputs"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/memories.py": ("constant", BUFFERS),

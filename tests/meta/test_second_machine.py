@@ -16,7 +16,7 @@ OF_TIME = ("tpucc.machines.v2", "tpucc.machines.v2.links", "tpucc.machines.v2.un
 MACHINES = ("tpucc.machines.v2", "tpucc.machines.v3")
 LOWERING = "tpucc.training.lowering"
 NAMES = re.compile(r"\bvmem\b|\bHBM\b")
-TITLES = ("tpucc.explain", "tpucc.see", "tpucc.target", "tpucc.training", "tpucc.cli")
+TITLES = ("tpucc.explain", "tpucc.see", "tpucc.target", "tpucc.training", "tpucc.cli", "tpucc.labs.kernel")
 """Modules that tell people of TPU v2's memory, in words or figures."""
 
 

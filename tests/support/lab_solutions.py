@@ -24,11 +24,13 @@ HUNK = re.compile(r"^@@ -(?P<line>\d+)\S* \+\S+ @@.*\n", re.MULTILINE)
 
 
 def files_of(lab: Lab, path: Path) -> dict[str, str]:
-    """The files of a solution: a folder, the lab's main file, or the reference's files with a patch."""
+    """The files of a solution: a folder, the lab's main file, one text for each of a lab's files, or the reference's files with a patch."""
     if path.is_dir():
         return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
     if path.suffix == ".py":
         return {lab.file: path.read_text("utf-8")}
+    if path.suffix != ".diff":
+        return dict.fromkeys(lab.files(AS_WRITTEN), path.read_text("utf-8"))
     whole = files_of(lab, reference(lab))
     diff = path.read_text("utf-8")
     name = re.findall(r"^\+\+\+ (\S+)", diff, re.MULTILINE)[0]
@@ -62,7 +64,7 @@ def mistakes(lab: Lab) -> list[Path]:
 
 
 def exploits(lab: Lab) -> list[Path]:
-    """Submissions that try to fool a careless test; of a lab of texts, the files of the only one."""
+    """Submissions that try to fool a careless test; or the files of the only one, which have the names of a lab's files."""
     return sorted(path for path in (SUBMISSIONS / lab.name / "exploits").iterdir() if path.is_file())
 
 

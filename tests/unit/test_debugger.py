@@ -16,6 +16,7 @@ from tests.support.cases import each
 from tests.support.command_line import run
 from tpucc.cli.debug_session import HELP, Session
 from tpucc.explain.debugger import Debugger
+from tpucc.explain.stalls import stalls
 from tpucc.interop.programs import folder
 from tpucc.isa.effects import effects
 from tpucc.machine.instruction import DecodedInstruction
@@ -93,17 +94,17 @@ def test_a_wait_is_the_timelines() -> None:
     for name, level in (("04_digits_mlp", 2), ("06_digits_lstm", 2), ("05_digits_cnn", 0)):
         runtime = compiled(name, repr({"params": {"batch": 8}, "level": level}))
         found = Debugger(runtime, random_inputs(runtime))
-        stalls, times = runtime.timeline.stalls, runtime.timeline
-        columns = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
-        waiting = np.flatnonzero(sum(columns))
-        assert len(waiting)
-        for index in waiting.tolist():
+        times, program = runtime.timeline, runtime.program
+        idle = stalls(program, times).sum(axis=0)
+        assert idle.any()
+        multiplies = np.flatnonzero(effects(program.instructions).multiplies)
+        for index, cycles in zip(multiplies[idle > 0].tolist(), idle[idle > 0].tolist(), strict=True):
             waits = found.waits(index)
-            assert sum(wait.end - wait.start for wait in waits) == sum(int(column[index]) for column in columns)
+            assert sum(wait.end - wait.start for wait in waits) == cycles
             for wait in waits:
                 if "tile" in wait.words:
                     tile = int(re.findall(r"tile ([\d,]+)", wait.words)[0].replace(",", ""))
-                    asked = np.flatnonzero((runtime.program.instructions["index"] == tile) & effects(runtime.program.instructions).pushes)
+                    asked = np.flatnonzero((program.instructions["index"] == tile) & effects(program.instructions).pushes)
                     assert len(asked)
                 if "whose instruction" in wait.words:
                     number, end = (

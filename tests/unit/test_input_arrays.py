@@ -10,6 +10,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tpucc.diagnostics import InputError, Origin
+from tpucc.explain.quality import held_ranges
 from tpucc.ir import NoAttributes, Node, TensorType
 from tpucc.passes.input_arrays import batch_count, batches, checked_inputs
 
@@ -42,7 +43,8 @@ def test_the_help_for_a_scalar_is_true(dtype: str) -> None:
 def test_of_two_scales_the_narrower_is_told(one: float, other: float) -> None:
     body = f"dequantize(quantize(x, {one})) @ w + dequantize(quantize(x, {other})) @ v"
     source = f"weights random(seed=1)\nmodel m(x: f32[4, 8]):\n    weight w: f32[8, 8]\n    weight v: f32[8, 8]\n    return {body}\n"
-    assert round(tpucc.compile_source(source).runtime.held_ranges["x"].high, 2) == 1.27
+    prologue = tpucc.compile_source(source).runtime.host.prologue
+    assert round(held_ranges(prologue)["x"].high, 2) == 1.27
 
 
 def test_a_packed_image_has_a_held_range() -> None:
@@ -52,4 +54,4 @@ def test_a_packed_image_has_a_held_range() -> None:
     )
     runtime = tpucc.compile_source(source).runtime
     assert "patches" in runtime.program.prologue
-    assert "x" in runtime.held_ranges
+    assert "x" in held_ranges(runtime.host.prologue)

@@ -12,13 +12,13 @@ import pytest
 
 import tpucc
 from tests.support.cases import each, one_of
+from tpucc.explain.changes import TILES, At
 from tpucc.explain.life import Life, Route, life
 from tpucc.explain.recording import first_part
 from tpucc.explain.timed import Timed
 from tpucc.interop.programs import folder
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs
-from tpucc.sim.changes import TILES, At
 from tpucc.sim.interpret import Interpreter
 
 FOLLOWED = (

@@ -11,7 +11,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
-from tpucc.explain.quality import Accuracy, Regression, notices, quality
+from tpucc.explain.quality import Accuracy, Regression, held_ranges, notices, quality
 
 CLASSES = """
 param batch = 4
@@ -142,7 +142,7 @@ def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
 def test_inputs_of_another_scale_than_the_integers_are_told() -> None:
     """Not those that are a little larger, or a few outliers; of a range that the source declares, every one."""
     exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
-    measured, usual = exe.runtime.held_ranges["x"], np.zeros((4, 6), np.float32)
+    measured, usual = held_ranges(exe.runtime.host.prologue)["x"], np.zeros((4, 6), np.float32)
     low, high = measured.low, measured.high
     with pytest.warns(
         tpucc.InputWarning, match=r"x: 24 values of 24 \(100 %\) are outside .*the range of the integers that hold them, .* calibrate with"

@@ -12,7 +12,7 @@ from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Opcode
 from tpucc.numerics import Int64
-from tpucc.sim.timing import Stalls, Tiles, Timeline
+from tpucc.sim.timing import Tiles, Timeline
 
 pytestmark = pytest.mark.usefixtures("any_ranges")
 
@@ -39,16 +39,8 @@ def program(rows: int = 6) -> Program:
     return writer.program()
 
 
-def column(**values: int) -> Int64:
-    """Zero but for the instructions named `i2`, `i3`, …"""
-    found = np.zeros(8, np.int64)
-    for name, value in values.items():
-        found[int(name[1:])] = value
-    return found
-
-
 NONE = np.zeros(0, np.int64)
-TILES = Tiles(*(np.array([cycle], np.int64) for cycle in (0, 8, 8, 12, 17)))
+TILES = Tiles(*(np.array([cycle], np.int64) for cycle in (0, 11, 11, 14, 17)))
 
 
 def timeline() -> Timeline:
@@ -58,8 +50,7 @@ def timeline() -> Timeline:
     """
     start = np.array([0, 0, 17, 31, 3, 28, 25, 45], np.int64)
     end = np.array([5, 0, 21, 37, 8, 34, 29, 45], np.int64)
-    stalls = Stalls(raw=column(i2=4), input=column(i2=5, i3=10), weight=column(i2=2), shift=column(i2=3), other=column(i2=3))
-    return Timeline(start, end, TILES, stalls, 45)
+    return Timeline(start, end, TILES, np.array([(4, 9), (0, 31)], np.int64), 45)
 
 
 def each_cycle(found: Segments, values: Int64) -> list[int]:

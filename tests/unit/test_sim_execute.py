@@ -16,16 +16,18 @@ from tests.support.machine import TINY, Writer
 from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import WITHOUT_VALUES, slow_run
 from tpucc.diagnostics import InputError
-from tpucc.isa.effects import effects
+from tpucc.ir.dtypes import I16
+from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machines.v1 import Flag, Function, Opcode
 from tpucc.machines.v1.functions import functions, matrix_product, used_size
-from tpucc.numerics import AnyArray, DeviceInts, Int8
+from tpucc.numerics import AnyArray, DeviceInts, Int8, requantise
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.fast.execute import GroupProducts, Simulator, prepare
 from tpucc.sim.fast.groups import ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Narrow
-from tpucc.sim.fast.product import JoinedProduct, Scratch, Summation
+from tpucc.sim.fast.pool import RegularPool
+from tpucc.sim.fast.product import JoinedProduct, Requantisation
 from tpucc.sim.fast.walks import Grid, regular, taken
 from tpucc.sim.interpret import Interpreter
 from tpucc.target import load_target
@@ -51,9 +53,7 @@ def random_rows(program: Program, seed: int) -> DeviceInts:
 
 
 def products(program: Program) -> list[JoinedProduct]:
-    return [
-        product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, GroupProducts) for product in step.products
-    ]
+    return [product for steps in prepare(program) for step in steps if isinstance(step, GroupProducts) for product in step.products]
 
 
 @each({f"seed {seed}, {'16' if wide else '8'} bits": (seed, wide) for seed in range(200) for wide in (False, True)}, usual=80)
@@ -65,12 +65,19 @@ def test_random_programs(seed: int, wide: bool) -> None:
 def test_random_programs_have_every_kind_of_group() -> None:
     """The test before is worth something only if groups of several chains, live accumulators and overlaps occur in it."""
     programs = [RandomProgram(seed, length=80).make() for seed in range(40)]
-    items = [item for program in programs for item in find_groups(effects(program.instructions), program.target)]
-    groups = [item for item in items if isinstance(item, ChainGroup)]
+    found = [(touched := effects(program.instructions), find_groups(touched, program.target)) for program in programs]
+    items = [item for _, each in found for item in each]
+    groups = [item for item in items if isinstance(item, tuple)]
     assert len(items) > 2 * len(groups) > 200
-    assert sum(group.overlapping for group in groups) > 20
-    assert sum(len(group.chains) > 1 for group in groups) > 50
-    assert sum(chain.live and chain.activate >= 0 for group in groups for chain in group.chains) > 20
+    assert sum(overlaps(touched, item) for touched, each in found for item in each if isinstance(item, tuple)) > 20
+    assert sum(len(group) > 1 for group in groups) > 50
+    assert sum(chain.live and chain.activate >= 0 for group in groups for chain in group) > 20
+
+
+def overlaps(touched: Effects, group: ChainGroup) -> bool:
+    """Whether some chain of a group writes rows of the unified buffer that a multiply of the group reads."""
+    read = {row for chain in group for index in chain.multiplies for row in touched.source.rows(index).tolist()}
+    return any(row in read for chain in group if chain.activate >= 0 for row in touched.target.rows(chain.activate).tolist())
 
 
 def test_random_programs_have_every_instruction_that_changes_values() -> None:
@@ -114,10 +121,10 @@ class Dense:
         return writer.program()
 
 
-def check_dense(layer: Dense, x: Int8, expected_sum: Summation, parts: int) -> None:
+def check_dense(layer: Dense, x: Int8, rounds_once: bool, parts: int) -> None:
     program = layer.program()
     (product,) = products(program)
-    assert (product.sum, len(product.weights.parts)) == (expected_sum, parts)
+    assert (product.rounds_once, len(product.weights.parts)) == (rounds_once, parts)
     run_all(program, x)
 
 
@@ -126,10 +133,8 @@ def dense_rows(layer: Dense, values: Sequence[int], seed: int = 0) -> Int8:
     return np.random.default_rng(seed).choice(np.array(values), shape).astype(np.int8)
 
 
-@pytest.mark.parametrize(
-    ("levels", "expected", "parts"), [(3, Summation.SINGLE, 1), (4, Summation.PAIR, 2), (5, Summation.PAIR, 2), (7, Summation.WIDE, 3)]
-)
-def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Summation, parts: int) -> None:
+@pytest.mark.parametrize(("levels", "expected", "parts"), [(3, True, 1), (4, True, 2), (5, True, 2), (7, False, 3)])
+def test_depth_is_cut_at_the_exact_bound(levels: int, expected: bool, parts: int) -> None:
     """1,024 products of -128 and -128 are 2^24: the first sum that isn't below the bound. Three 256-deep tiles are."""
     layer = Dense(np.full((levels * 256, 256), -128), np.arange(256), rows=1)
     check_dense(layer, dense_rows(layer, [-128]), expected, parts)
@@ -139,33 +144,33 @@ def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Summation, parts
 def test_real_weights_stay_one_product_far_deeper_than_a_tile() -> None:
     weights = np.clip(np.rint(np.random.default_rng(0).normal(0, 20, (1536, 256))), -127, 127)
     layer = Dense(weights, np.arange(-128, 128), 2.0**-12, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, 128)), Summation.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, range(-128, 128)), True, 1)
 
 
 def test_a_bias_that_float32_does_not_hold() -> None:
     bias = np.where(np.arange(256) % 2, 2**24 + 1, -(2**25) - 3)
     one, two = Dense(np.full((256, 256), 1), bias, 1e-6), Dense(np.full((1024, 256), -128), bias, 1e-6, rows=1)
-    check_dense(one, dense_rows(one, range(-128, 128)), Summation.WIDE, 1)
-    check_dense(two, dense_rows(two, [-128, 127]), Summation.WIDE, 2)
+    check_dense(one, dense_rows(one, range(-128, 128)), False, 1)
+    check_dense(two, dense_rows(two, [-128, 127]), False, 2)
 
 
 def test_sums_beyond_2_to_24_round_once() -> None:
     """The sum of the parts and the bias is an odd number above 2^24; the conversion to float32 is its only rounding."""
     rng = np.random.default_rng(3)
     layer = Dense(rng.integers(-128, -100, (1280, 256)), rng.integers(-3000, 3000, 256), 2.0**-17.3, rows=1)
-    check_dense(layer, dense_rows(layer, range(-128, -110)), Summation.PAIR, 2)
+    check_dense(layer, dense_rows(layer, range(-128, -110)), True, 2)
 
 
 def test_tile_that_exceeds_the_bound_alone() -> None:
     layer = Dense(np.full((1024, 1024), -128), np.zeros(1024), mxu=1024, rows=1)
-    check_dense(layer, dense_rows(layer, [-128, 127]), Summation.WIDE, 1)
+    check_dense(layer, dense_rows(layer, [-128, 127]), False, 1)
 
 
 def test_unsigned_inputs() -> None:
     layer = Dense(np.full((512, 512), 127), np.arange(512), unsigned=True)
-    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), Summation.SINGLE, 1)
+    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), True, 1)
     layer = Dense(np.full((768, 256), 127), np.arange(256), unsigned=True, rows=1)
-    check_dense(layer, dense_rows(layer, [-1]), Summation.PAIR, 2)
+    check_dense(layer, dense_rows(layer, [-1]), True, 2)
 
 
 def test_ties_go_to_even_before_the_zero_point_is_added() -> None:
@@ -310,7 +315,7 @@ def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
         assert all(np.array_equal(a, b) for a, b in zip(plain.run(inputs).values(), fast.run(inputs).values(), strict=True))
         assert np.array_equal(plain.memories["ub"], fast._memories["ub"])
         assert np.array_equal(plain.memories["host"], fast._memories["host"])
-    steps = [step for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Narrow)]
+    steps = [step for steps in prepare(program) for step in steps if isinstance(step, Narrow)]
     assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
 
 
@@ -323,29 +328,46 @@ model m(x: f32[2, 7, 9, 21] in [-1.0, 1.0]):
 """
 
 
-def test_windows_are_computed_on_the_channels() -> None:
-    """Rows of zeros beside an image have other constants than its own rows, in lanes without weights."""
+@pytest.mark.parametrize("at_once", [2**16, 2 * 9 * 21, 1])
+def test_windows_are_computed_on_the_channels(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of zeros beside an image have other constants than its own rows, in lanes without weights. Any number of lines at once gives
+    the same."""
+    monkeypatch.setattr("tpucc.sim.fast.pool.CACHED", at_once)
     exe = tpucc.compile_source(DEPTHWISE, settings={"depthwise": {"unit": "vector"}})
-    steps = [step for steps in prepare(exe.runtime.program, Scratch()) for step in steps if isinstance(step, Narrow)]
-    windows = [step for step in steps if np.shape(step.sources[0][0])[1:] == (9,)]
-    assert {step.lanes.stop for step in windows} == {21}
+    assert {step.used for steps in prepare(exe.runtime.program) for step in steps if isinstance(step, RegularPool)} == {21}
     inputs = random_inputs(exe.runtime)
     fast, plain = (exe.runtime.ports(inputs, plain=plain) for plain in (False, True))
     assert all(np.array_equal(fast[name], plain[name]) for name in plain)
 
 
 @pytest.mark.parametrize(
-    ("side", "bias", "multiplier", "expected"), [(33, 1 - 33**2 * 127**2, 1.0, 1), (31, -(2**24) - 1, 0.5 / 1277247.5, -1)]
+    ("side", "bias", "multiplier", "expected"),
+    [(33, 1 - 33**2 * 127**2, 1.0, 1), (32, 0, 2.0**-24, 1), (31, -(2**24) - 1, 0.5 / 1277247.5, -1)],
 )
 def test_windows_whose_sums_float32_does_not_hold(side: int, bias: int, multiplier: float, expected: int) -> None:
-    """A large window's products add up to an odd number beyond 2^24; a smaller one's bias is such a number."""
-    writer = Writer(msgspec.structs.replace(V1, mxu=4), rows=side**2)
-    walk = {f"{name}_{step}": rows for name in ("ub", "ub2") for step, rows in (("pitch", side), ("stride", 1))}
-    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=side**2)
+    """A large window's products add up to an odd number beyond 2^24; others may reach 2^24; a smaller one's bias is such a number."""
+    rows = side**2 + 1
+    writer = Writer(msgspec.structs.replace(V1, mxu=4), rows=rows)
+    walk = {f"{name}_{step}": count for name in ("ub", "ub2") for step, count in (("pitch", side), ("stride", 1))}
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=rows)
     writer.add(Opcode.SET_CONFIGURATION, index=writer.block(bias=bias, multiplier=np.float32(multiplier)))
-    writer.add(Opcode.POOL, function=Function.WEIGHTED, ub=0, ub2=0, dest=side**2, inner=1, window_outer=side, window_inner=side, **walk)
-    writer.add(Opcode.WRITE_HOST_MEMORY, ub=side**2, host=side**2, inner=1)
-    assert run_all(writer.program(), np.full((side**2, 4), 127, np.int8))[0] == [expected] * 4
+    writer.add(Opcode.POOL, function=Function.WEIGHTED, ub=0, ub2=0, dest=rows, inner=2, window_outer=side, window_inner=side, **walk)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=rows, host=rows, inner=2)
+    assert run_all(program := writer.program(), np.full((rows, 4), 127, np.int8))[:2] == [[expected] * 4] * 2
+    assert not any(isinstance(step, RegularPool) for steps in prepare(program) for step in steps)
+
+
+@pytest.mark.parametrize("zeros", [[0, 0, 0], [-128, 5, 127]])
+def test_sums_are_requantised_in_place_as_elsewhere(zeros: list[int]) -> None:
+    """Sums far beyond the bounds, some infinite once they are scaled, and ties; one zero point for all columns, or one for each."""
+    sums = np.array([[-(2**31), 2**31 - 1, 0], [-(2**24) - 1, 3, 2**24 + 2], [-1, 1, -3], [255, -257, 131]], np.int32)
+    for scale in (np.float32(0.5), np.float32(1), np.float32(1e32)):
+        for low, high in ((-128, 127), (-32768, 32767)):
+            found = sums.astype(np.float32)
+            with np.errstate(over="ignore"):
+                expected = [requantise(sums[:, column], scale, zero, low, high, I16) for column, zero in enumerate(zeros)]
+                Requantisation.of(np.full(3, scale), np.array(zeros), np.array([low] * 3), high).apply(found)
+            assert found.T.tolist() == np.array(expected).tolist()
 
 
 @each({f"seed {seed}": (seed,) for seed in range(60)}, usual=25)

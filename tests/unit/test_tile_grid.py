@@ -12,10 +12,10 @@ import tpucc
 from tests.support.cases import each
 from tests.support.pictures import chain_program
 from tpucc.explain.stats import stats
+from tpucc.explain.tilegrid import tile_grid
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import Opcode
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.sim.timing import time_program

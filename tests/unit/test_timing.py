@@ -9,6 +9,7 @@ import tpucc
 from tests.support.cases import LONG, one_of
 from tests.support.dense import DenseNetwork
 from tests.support.machine import Writer
+from tpucc.explain.stalls import stalls
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Engine, Flag, Opcode
@@ -169,9 +170,9 @@ def test_a_product_that_is_held_back_waits_for_no_tile() -> None:
     exe = tpucc.compile_source(CHAIN, overrides={"host_latency_seconds": 1e-3})
     program, times = exe.program.value, time_program(exe.program.value)
     first = int(np.flatnonzero(V1.engine_of[program.instructions["opcode"]] == Engine.MATRIX)[0])
-    stalls = times.stalls
-    assert stalls.input[first] == times.start[first] == 700_000 + round(1600 * 256 / (10 * 2**30) * 700e6)
-    assert stalls.weight[first] == stalls.shift[first] == stalls.raw[first] == stalls.other[first] == 0
+    raw, input, *others = stalls(program, times)[:, 0].tolist()
+    assert input == times.start[first] == 700_000 + round(1600 * 256 / (10 * 2**30) * 700e6)
+    assert [raw, *others] == [0, 0, 0, 0]
     assert times.tiles.shifted[0] == 1349 + 256
 
 
@@ -181,7 +182,7 @@ def test_waits_count_for_the_first_reason_that_holds() -> None:
     times, code = time_program(program), program.instructions
     held: dict[int, int] = {}
     multiplies = np.flatnonzero(V1.engine_of[code["opcode"]] == Engine.MATRIX).tolist()
-    idle_from, taken = 0, 0
+    idle_from, taken, waits = 0, 0, stalls(program, times)
     for index in range(len(code)):
         if code["opcode"][index] == Opcode.SYNCHRONIZE and code["index"][index] == Engine.MATRIX:
             held = {engine: int(times.start[index]) for engine in Engine if code["engines"][index] >> engine & 1}
@@ -190,9 +191,9 @@ def test_waits_count_for_the_first_reason_that_holds() -> None:
         until = [max(idle_from, max(held.values(), default=0))]
         until.append(max(until[-1], int(times.tiles.arrived[taken])))
         until.append(max(until[-1], int(times.tiles.shifted[taken])))
-        found = [int(column[index]) for column in (times.stalls.weight, times.stalls.shift)]
-        assert int(times.stalls.raw[index] + times.stalls.input[index]) == until[0] - idle_from
-        assert found == [until[1] - until[0], until[2] - until[1]]
+        raw, input, weight, shift, _ = waits[:, multiplies.index(index)].tolist()
+        assert raw + input == until[0] - idle_from
+        assert [weight, shift] == [until[1] - until[0], until[2] - until[1]]
         assert times.start[index] == until[2]
         idle_from, taken, held = int(times.end[index]), taken + 1, {}
 
@@ -205,12 +206,9 @@ def test_the_waits_of_a_program_by_hand() -> None:
     for rows, flag in ((4, Flag.SWITCH), (2, 0), (5, Flag.SWITCH)):
         writer.add(Opcode.READ_WEIGHTS, index=tile)
         writer.add(Opcode.MATRIX_MULTIPLY, int(flag), ub=0, acc=0, inner=rows)
-    times = time_program(writer.program())
+    times = time_program(program := writer.program())
     assert list(zip(times.start[1:6:2].tolist(), times.end[1:6:2].tolist(), strict=True)) == [(12, 16), (16, 18), (20, 25)]
-    stalls = times.stalls
-    assert stalls.weight[1:6:2].tolist() == [8, 0, 0]
-    assert stalls.shift[1:6:2].tolist() == [4, 0, 2]
-    assert not any(column.any() for column in (stalls.raw, stalls.input, stalls.other))
+    assert stalls(program, times).tolist() == [[0, 0, 0], [0, 0, 0], [8, 0, 0], [4, 0, 2], [0, 0, 0]]
     assert (times.tiles.arrived.tolist(), times.tiles.shifted.tolist()) == ([8, 16, 24], [12, 20])
 
 
@@ -223,7 +221,6 @@ def test_what_neither_activation_nor_the_host_nor_a_tile_holds_back_waits_for_so
     writer.add(Opcode.READ_WEIGHTS, index=tile)
     writer.add(Opcode.SYNCHRONIZE, index=Engine.MATRIX, engines=1 << Engine.WEIGHTS)
     writer.add(Opcode.MATRIX_MULTIPLY, ub=0, acc=0, inner=1)
-    times = time_program(writer.program())
+    times = time_program(program := writer.program())
     assert (times.start[1], times.end[1], times.start[4]) == (12, 13, 16)
-    stalls = times.stalls
-    assert [int(column[4]) for column in (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)] == [0, 0, 0, 0, 3]
+    assert stalls(program, times)[:, 1].tolist() == [0, 0, 0, 0, 3]

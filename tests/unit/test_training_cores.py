@@ -42,11 +42,11 @@ from tpucc.machines.v2.instructions import Opcode
 from tpucc.machines.v2.machine import V2
 from tpucc.machines.v2.units import Unit, Work
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import instruction_cycles, time_program
 from tpucc.target import with_overrides
 from tpucc.training.device import Device
 from tpucc.training.lowering.lower import lower
+from tpucc.training.repeated import Repeated, run_together
 from tpucc.training.timing.step_time import StepTime
 
 BATCHES = {"02_iris": 48, "03_wine": 48, "04_digits_mlp": 200, "05_digits_cnn": 16}

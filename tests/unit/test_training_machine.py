@@ -33,11 +33,11 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.pipeline import with_end
 from tpucc.schedule.synchronise import synchronise, with_waits
 from tpucc.sim.interpret import Interpreter
-from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.target import Target, load_target, with_overrides
 from tpucc.training.device import Device
 from tpucc.training.lowering.lower import lower
+from tpucc.training.repeated import Repeated, run_together
 from tpucc.training.session import Session, Settings
 from tpucc.training.start import started
 from tpucc.training.timing.step_time import StepTime
@@ -210,11 +210,36 @@ def test_sums_are_followed_in_programs_of_many_rows(monkeypatch: pytest.MonkeyPa
     assert {violation.code for violation in verify(BREAKS["passes swapped"][1](program()))} == {"V0905"}
 
 
-@each([NET, WIDE])
+MOVES = """
+.target tpu_v2
+.memory x input rows=64
+.memory y output rows=64
+
+    load hbm=x y=0 rows=64
+    synchronize engine=lanes wait=memory
+    move_lanes a=0 y=8 inner=8 from=0 to=4 lanes=8
+    move_lanes a=8 y=16 inner=8 from=0 to=4 lanes=8
+    move_lanes a=16 y=50 inner=8 from=0 to=4 lanes=8
+    move_lanes a=0 y=24 outer=2 inner=3 a_pitch=5 y_pitch=4 from=1 to=60 lanes=60
+    move_lanes a=3 y=40 inner=6 a_stride=0 from=1 to=60 lanes=60
+    move_lanes a=40 y=3 inner=2 from=100 to=0 lanes=28, clear
+    move_lanes a=42 y=5 inner=2 from=100 to=0 lanes=28, clear
+    synchronize engine=memory wait=lanes
+    store a=0 hbm=y rows=64
+    halt
+"""
+"""Three moves that need each other's rows, two that don't, and two that clear."""
+
+
+def test_neighbours_that_move_rows_become_one_where_they_are_apart() -> None:
+    (stage,) = Repeated(assemble(MOVES, "moves.asm")).stages
+    assert len(stage) == 7
+
+
+@each([NET, WIDE, of_images(POOLED), MOVES])
 def test_what_is_prepared_leaves_the_memories_of_the_interpreter(text: str) -> None:
     """Two runs, of a program whose memories held NaN."""
-    of = session(text)
-    made = lower(of.step, TARGET).program
+    made = assemble(text, "moves.asm") if text == MOVES else lower(session(text).step, TARGET).program
     prepared, plain = Repeated(made), Interpreter(made)
     plain.begin({})
     draw = np.random.default_rng(0)
@@ -359,6 +384,7 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "a missing wait": ("V0801", lambda p: without(p, places(p, Opcode.SYNCHRONIZE)[0])),
     "rows that nothing wrote": ("V0401", lambda p: without(p, places(p, Opcode.LOAD)[0])),
     "a turn in place": ("V0703", _turned_in_place),
+    "no instructions": ("V1001", lambda p: replace(p, instructions=p.instructions[:0], layer_of=p.layer_of[:0], residents=())),
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from tpucc.data.archive import naming, npz_bytes
 from tpucc.diagnostics import CheckError, Diagnostic, Label, Source, counted
 from tpucc.explain.device_outputs import run_quantized
 from tpucc.explain.noise import noise_of, rounded_notes
-from tpucc.explain.quality import Accuracy, Regression, not_finite, notices
+from tpucc.explain.quality import Accuracy, Regression, held_ranges, not_finite, notices
 from tpucc.explain.recording import first_part
 from tpucc.interop.sources import held_out_file
 from tpucc.numerics import AnyArray
@@ -79,7 +79,7 @@ def command(
         runtime = exe.runtime
         given_inputs, labels, origin = inputs_of(exe, input_file)
         if input_file is not None and labels is None:
-            told(notices(runtime.inputs, given_inputs, held=runtime.held_ranges), progress, quiet)
+            told(notices(runtime.inputs, given_inputs, held=held_ranges(runtime.host.prologue)), progress, quiet)
         inputs = runtime.accepted(given_inputs)
         progress.stage("execute")
         outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])

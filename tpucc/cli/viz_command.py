@@ -13,11 +13,17 @@ from tpucc.cli.losses import layer_errors
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
-from tpucc.cli.work import executable_from
+from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.tables import wrapped
+from tpucc.files import read_file
+from tpucc.isa.container import decode
+from tpucc.isa.program import Program
+from tpucc.isa.verify import check
+from tpucc.machines import DEFAULT
 from tpucc.output_files import write_file
-from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, draw_diagrams
+from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, PROGRAM_CHARTS, draw_diagrams
+from tpucc.sim.timing import time_program
 
 GET_GRAPHVIZ = "python -m pip install pygraphviz, or graphviz.org/download"
 FORMATS = ("svg", "png", "pdf")
@@ -38,12 +44,26 @@ def command(model: Path, kind: str, output: Path | None, with_graphviz: bool, qu
     place = output or Path(f"{kind}.svg")
     keep_inputs(place)
     with Progress(not quiet) as progress:
-        exe = executable_from(model, given, quiet, progress, of_accuracy=False)
-        progress.stage("draw")
-        content = _drawn(exe, model, kind, place.suffix[1:], with_graphviz)
+        program = _of_another_machine(model) if model.suffix == PROGRAM_SUFFIX and kind in PROGRAM_CHARTS else None
+        if program is not None:
+            progress.stage("draw")
+            content = PROGRAM_CHARTS[kind](program, time_program(program)).encode()
+        else:
+            exe = executable_from(model, given, quiet, progress, of_accuracy=False)
+            progress.stage("draw")
+            program, content = exe.runtime.program, _drawn(exe, model, kind, place.suffix[1:], with_graphviz)
     write_file(place, content)
     if not quiet:
-        click.echo(wrapped(printable(f"{place}: {kind} of {exe.runtime.program.name}"), "  "))
+        click.echo(wrapped(printable(f"{place}: {kind} of {program.name}"), "  "))
+
+
+def _of_another_machine(path: Path) -> Program | None:
+    """The program in a file, verified, where it is one of another machine than the simulator's."""
+    program = decode(read_file(path), str(path))
+    if program.machine is DEFAULT:
+        return None
+    check(program)
+    return program
 
 
 def _drawn(exe: Executable, model: Path, kind: str, ending: str, with_graphviz: bool) -> bytes:

@@ -18,7 +18,7 @@ from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.data.archive import naming
 from tpucc.driver import compile_source
-from tpucc.explain.quality import Accuracy, Regression, notices, quality
+from tpucc.explain.quality import Accuracy, Regression, held_ranges, notices, quality
 from tpucc.explain.timed import Timed
 from tpucc.interop.sources import held_out_file, read_source
 from tpucc.ir.codec import stamped
@@ -132,7 +132,7 @@ def judged(
     """The quality of a model on labelled rows. Prints warnings about these rows."""
     if compilation.graph is None:
         return None
-    told(notices(runtime.inputs, inputs, held=runtime.held_ranges), progress, quiet)
+    told(notices(runtime.inputs, inputs, held=held_ranges(runtime.host.prologue)), progress, quiet)
     measured = quality(runtime, compilation.graph, runtime.accepted(inputs), labels)
     if isinstance(measured, str):
         told([measured], progress, quiet)

@@ -18,10 +18,10 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.explain.critical import Limit, Part
+from tpucc.explain.tilegrid import tile_grid
 from tpucc.isa.effects import Effects, effects, resolve
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.numerics import Int64
 from tpucc.sim.durations import Edges
 from tpucc.sim.timing import instruction_cycles

@@ -19,10 +19,12 @@ import numpy as np
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import counted, printable
 from tpucc.explain.accounting import ROWS
+from tpucc.explain.changes import TILES, At, Move, SideBySide, cells
 from tpucc.explain.critical import LIMITS, Activities, Limit, activities, drains_of
 from tpucc.explain.names import shown
 from tpucc.explain.quantities import number
 from tpucc.explain.recording import first_part
+from tpucc.explain.slices import Slice
 from tpucc.explain.timed import Timed
 from tpucc.interop.sources import file_of
 from tpucc.ir import Graph
@@ -33,10 +35,8 @@ from tpucc.numerics import AnyArray
 from tpucc.prose import percent
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import calibrated_inputs, random_inputs
-from tpucc.sim.changes import TILES, At, Move, SideBySide, cells
 from tpucc.sim.durations import duration
 from tpucc.sim.ports import column_blocks, unpack
-from tpucc.sim.slices import Slice
 
 MOST_MACS, MOST_ASKED, MOST_INSTRUCTIONS = 300_000_000, 5_000_000_000, 20_000
 """Of larger programs no byte is followed: that would take as long as to compile them. More products are executed for who asks for values

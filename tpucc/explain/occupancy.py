@@ -10,9 +10,9 @@ from operator import itemgetter
 
 import numpy as np
 
+from tpucc.explain.tilegrid import tile_grid
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program, Resident
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.machine.parts import Contents
 from tpucc.numerics import Int64
 

@@ -17,7 +17,11 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted, printable
 from tpucc.ir import Graph, Range, TensorType
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.numerics import AnyArray, place_of_largest
+from tpucc.ops import facts_of
+from tpucc.ops.facts import Values
+from tpucc.ops.names import patches
 from tpucc.prose import percent
 from tpucc.runtime.batches import Arrays
 from tpucc.runtime.check import float_reference
@@ -125,6 +129,24 @@ def notices(
                         name, array, held[name], WIDER, MANY, f"of the integers that hold them, and {then}", "calibrate with such inputs"
                     )
                 yield from _rounded(name, array, kind)
+
+
+def held_ranges(prologue: Graph) -> dict[str, Range]:
+    """Of each f32 input without a declared range, the real values that its integers can stand for: larger ones and smaller ones are cut
+    off there. `prologue` is the host's part before the device: it makes integers of the input itself, of a view of it, or of its patches.
+    Where it makes them with several scales, the range is what all of them reach."""
+    found = dict[str, Range]()
+    for node in prologue:
+        held = node.type.quantisation
+        if held is not None and node.operands and (format := INTEGER_FORMATS.get(node.type.dtype)):
+            source = prologue[node.operands[0]]
+            while source.operands and (facts_of(source.op).values is Values.VIEWED or patches.made(source)):
+                source = prologue[source.operands[0]]
+            low, high = (held.scale * (end - held.zero_point) for end in (format.low, format.high))
+            if not source.operands and source.type.dtype == "f32" and source.type.range is None:
+                other = found.get(source.name, Range(low, high))
+                found[source.name] = Range(max(low, other.low), min(high, other.high))
+    return found
 
 
 def not_finite(outputs: Mapping[str, AnyArray]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Values of a run, in a window: for some instructions a few of the rows that they read and write, as the machine has them.
 
-To know these rows, not all of a program need be computed: a slice of it has them (`tpucc.sim.slices`).
+To know these rows, not all of a program need be computed: a slice of it has them (`tpucc.explain.slices`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from enum import IntFlag
 import numpy as np
 
 from tpucc.compilation import Compilation
+from tpucc.explain.slices import RUN, Slice
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machine.parts import AccessPattern
@@ -21,7 +22,6 @@ from tpucc.runtime.check import calibrated_inputs, random_inputs
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import AppliedInstruction, numbered
-from tpucc.sim.slices import RUN, Slice
 
 ROWS, LANES, SIDE = 4, 8, 4
 """Of each operand the first rows of its walk, and their first lanes; of each tile the first rows and columns."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tpucc.explain.attribution import attribution
 from tpucc.explain.critical import DRAINS, LIMITS, Activities, Limit, activities
+from tpucc.explain.stalls import stalls
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.parts import Contents
@@ -45,7 +46,7 @@ class Cause(IntEnum):
 
 
 IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.IDLE, Cause.ACTIVE)
-"""The causes before a multiply and then the multiply, in the order of time, as in `Stalls`."""
+"""The causes before a multiply and then the multiply, in the order of time, as `stalls` gives them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,7 +76,7 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     touched, account = effects(program.instructions, program.machine), program.machine.account
     engine = touched.engine
     multiplies = np.flatnonzero(engine == account.computes)
-    bounds, causes, instructions = _waits_and_work(multiplies, timeline)
+    bounds, causes, instructions = _waits_and_work(multiplies, stalls(program, timeline), timeline)
     roots = _roots(multiplies, activities(program, timeline))
     activation, host = _busy(engine, timeline, account.finishes), _busy(engine, timeline, account.supplies)
     others = np.concatenate([activation, host])
@@ -138,13 +139,10 @@ def _leaves(program: Program, touched: Effects) -> Bools:
     return touched.writing(memory) if memory is not None else np.zeros(len(touched), np.bool_)
 
 
-def _waits_and_work(multiplies: Int64, timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
+def _waits_and_work(multiplies: Int64, waits: Int64, timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
     """The start of each of the unit's states, its cause and its instruction: the waits and the work of each of its instructions, then the
     end."""
-    stalls = timeline.stalls
-    waits = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
-    lengths = np.stack([cycles[multiplies] for cycles in waits], axis=1)
-    lengths = np.concatenate([lengths, (timeline.end - timeline.start)[multiplies, None]], axis=1).reshape(-1)
+    lengths = np.concatenate([waits.T, (timeline.end - timeline.start)[multiplies, None]], axis=1).reshape(-1)
     causes = np.tile(np.array(IN_TURN, np.int8), len(multiplies))
     last = int(np.argmax(timeline.end))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.explain.critical import activities, awaited_instructions
+from tpucc.explain.stalls import stalls
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
 from tpucc.machine.machine import Machine
@@ -133,10 +134,10 @@ def _others(program: Program, timeline: Timeline, touched: Effects, free: Int64)
 
 
 def _computing(program: Program, timeline: Timeline, touched: Effects, free: Int64) -> Int64:
-    """Before each instruction of the unit that computes: the timeline's stalls, in the order in which they follow each other."""
-    machine, account, stalls = program.machine, program.machine.account, timeline.stalls
+    """Before each instruction of the unit that computes: its stalls, in the order in which they follow each other."""
+    machine, account = program.machine, program.machine.account
     own = np.flatnonzero(touched.engine == account.computes)
-    lengths = np.stack([column[own] for column in (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)])
+    lengths = stalls(program, timeline)
     ends = free[own] + np.cumsum(lengths, axis=0)
     last: dict[int, Int64] = {other: np.full(len(touched), -1, np.int64) for other in (account.finishes, account.supplies)}
     for unit, other, behind, awaited in awaited_instructions(program, touched):

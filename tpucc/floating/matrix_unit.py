@@ -14,7 +14,6 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,11 +41,8 @@ BIAS = 127
 """Of the exponents of float32 and bfloat16."""
 EXACT_BITS = 53 - 16
 """Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
-FEW = 8
-"""Up to one element of so many is looked at alone; if more are open, the whole pass."""
-SMALL = 512
-"""Sums that take no longer than the calls themselves."""
-NOWHERE = np.empty(0, np.intp), np.empty(0, np.intp)
+FEW = 512
+"""Sums for which step 2, with one bound of all, takes less time than step 1."""
 
 
 @dataclass(frozen=True)
@@ -180,15 +176,10 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
         return np.asarray(a.bits.view(np.float32) * b.bits.view(np.float32) + exact.ZERO)
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
     wide = a.highest - a.lowest + b.highest - b.lowest > budget
-    if depth > rows and (total := _at_once(a, b, rows, wide)) is not None:
-        return total
     total, sums = exact.ZERO, None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
-        if depth <= rows:
-            sums = np.dot(a.values, b.values)
-        else:
-            sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
+        sums = np.matmul(a.values[:, part], b.values[part], out=sums)  # unlike `dot`, it copies no part
         once = sums.astype(np.float32)
         if wide:
             _correct(once, sums, a, b, rows, first, budget)
@@ -198,30 +189,19 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
     return total if depth else np.zeros((a.shape[0], b.shape[1]), np.float32)
 
 
-def _at_once(a: Rounded, b: Rounded, rows: int, wide: bool) -> Float32 | None:
-    """The same of a few finite sums whose passes are all full, where step 2 leaves none open; None elsewhere."""
-    height, depth, width = *a.shape, b.shape[1]
-    if height * width > SMALL or depth % rows or not (a.finite and b.finite):
-        return None
-    sums = np.matmul(a.values.reshape(height, -1, rows).swapaxes(0, 1), b.values.reshape(-1, rows, width))
-    if wide and np.count_nonzero(exact.differ(sums, _coarse_bound(a, b, rows))):
-        return None
-    return functools.reduce(np.add, sums.astype(np.float32), exact.ZERO)
-
-
 def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, first: int, budget: int) -> None:
     """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly.
 
     `budget` is what the spreads of a row and a column may be together.
     """
     left, right = a.values[:, first : first + rows], b.values[first : first + rows]
-    coarse = _coarse_bound(a, b, len(right))
-    places = _soon(sums, coarse, len(right))
-    if places is None:
-        spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
-        if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
-            return
-        places = _open(sums, np.greater.outer(spread_left, budget - spread_right), left, right, coarse)
+    largest = math.ldexp(len(right) ** 2, a.highest + b.highest - 2 * BIAS - 50)  # what no sum's error exceeds
+    if sums.size <= FEW and not exact.differ(sums, np.array(largest)).any():
+        return
+    spread_left, spread_right = a.T.spreads(rows)[first // rows], b.spreads(rows)[first // rows]
+    if np.maximum.reduce(spread_left) + np.maximum.reduce(spread_right) <= budget:
+        return
+    places = _open(sums, np.greater.outer(spread_left, budget - spread_right), left, right)
     at_once = max(exact.TOGETHER // len(right), 1)
     for start in range(0, places[0].size, at_once):
         some = places[0][start : start + at_once], places[1][start : start + at_once]
@@ -229,25 +209,6 @@ def _correct(once: Float32, sums: Float64, a: Rounded, b: Rounded, rows: int, fi
         still = exact.differ(sums[some], np.add.reduce(np.abs(products), 1) * (len(right) * 2.0**-52))
         if still.any():
             once[some[0][still], some[1][still]] = exact.exact_sums(products[still])
-
-
-def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> Float64:
-    """Of the error of every sum of so many products, from the highest exponents of all. An array without axes."""
-    return np.array(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
-
-
-def _soon(sums: Float64, coarse: Float64, depth: int) -> tuple[Indices, Indices] | None:
-    """Step 2 before step 1: rows and columns of the sums that the `coarse` bound of all leaves open; None where these aren't few.
-
-    Tried only where that takes less time than step 1: where sums are few, or few beside the elements of the operands.
-    """
-    if sums.size > SMALL and sums.size * FEW * FEW > depth * sum(sums.shape):
-        return None
-    different = exact.differ(sums, coarse)
-    count = np.count_nonzero(different)
-    if count == 0:
-        return NOWHERE
-    return _places(different) if count * FEW <= different.size else None
 
 
 def _spreads(exponents: Exponents, rows: int) -> Differences:
@@ -266,24 +227,16 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: Float64) -> tuple[Indices, Indices]:
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64) -> tuple[Indices, Indices]:
     """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
 
-    Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
-    the row times that of the column, by Cauchy and Schwarz.
+    The bound follows from the sum of the products' magnitudes, which is at most the length of the row times that of the column, by Cauchy
+    and Schwarz.
     """
-    if np.count_nonzero(wide) * FEW > wide.size:
-        reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
-        reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
-        return _places(wide & exact.differ(sums, np.multiply.outer(reach_left, reach_right)))
-    rows, columns = _places(wide)
-    still = exact.differ(sums[rows, columns], coarse)
-    return rows[still], columns[still]
-
-
-def _places(wide: Booleans) -> tuple[Indices, Indices]:
-    """`np.nonzero`, which is slow with two axes."""
-    rows, columns = np.divmod(np.flatnonzero(wide), wide.shape[1])
+    reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
+    reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
+    different = wide & exact.differ(sums, np.multiply.outer(reach_left, reach_right))
+    rows, columns = np.divmod(np.flatnonzero(different), wide.shape[1])  # `np.nonzero` is slow with two axes
     return rows, columns
 
 

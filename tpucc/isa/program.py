@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,16 @@ class LayerInfo:
     """The blocking and its reason, in words."""
     group: tuple[int, int] = (0, 0)
     """The inputs of a group at one position of the kernel, and its outputs, for a convolution in groups; zeros for other layers."""
+
+    def stack(self, mxu: int) -> tuple[int, tuple[int, ...]]:
+        """The number of matrices that the layer multiplies by, whose weights lie one below the other in its tiles; and the matrix that each
+        tile begins in, counted from 0."""
+        depth, width = self.weights
+        across = max(1, -(-width // mxu))
+        *starts, whole = accumulate((rows for _, rows, _ in self.tile_fills[::across]), initial=0)
+        in_groups = all(self.group) and width // self.group[1] > 1
+        count = whole // depth if depth and whole and whole % depth == 0 and not in_groups else 1
+        return count, tuple(start // depth if count > 1 else 0 for start in starts for _ in range(across))[: len(self.tile_fills)]
 
     @property
     def multiplies(self) -> bool:

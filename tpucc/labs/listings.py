@@ -1,20 +1,25 @@
-"""Listings of a few instructions, as labs draw them, and the programs that they make with waits."""
+"""Listings: of a few instructions, as labs draw them, and the programs that they make with waits; and what a student's may have."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Origin
+from tpucc.diagnostics import Origin, printable
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.machine.instruction import RECORD
 from tpucc.numerics import Int64
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Wait, with_waits
 from tpucc.target import Target
+
+LINES, LETTERS = 200, 20_000
+"""The longest listing of a student's that is read."""
+_DIRECTIVE = re.compile(r"\.(?P<name>\w*)")
 
 
 def listing_of(records: Sequence[Any]) -> Listing:
@@ -32,3 +37,18 @@ def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple
     layer = np.zeros(len(made), np.uint32)
     parts = {"layers": (LayerInfo("listing", "listing", Origin(())),), "layer_of": layer, "written_tiles": 1, "machine": listing.machine}
     return bare_program(name="listing", target=target, instructions=made.records, **parts), made.placed
+
+
+def not_plain(text: str, task: str, directives: Collection[str]) -> tuple[int, str] | None:
+    """The line and the reason for which a student's listing isn't read: it is too long, or has other directives than those that the `task`
+    leaves to the student. None if it is plain."""
+    lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
+    code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
+    if len(code) > LINES or len(text) > LETTERS:
+        return 0, f"the program has more than {LINES} lines, and needs far fewer"
+    for number, line in code:
+        word = _DIRECTIVE.match(line)
+        if word and word["name"] not in directives:
+            allowed = f"; you may write .{' and .'.join(directives)}" if directives else ""
+            return number, f"line {number}: .{printable(word['name'])} is part of the {task}, not of a solution{allowed}"
+    return None

@@ -7,17 +7,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tpucc.diagnostics import counted
 from tpucc.explain.accounting import ROWS, WAIT_ROWS
 from tpucc.explain.comparison.compare import spent_more
 from tpucc.explain.comparison.pairs import spent
 from tpucc.explain.timed import Timed
+from tpucc.isa.program import Program
+from tpucc.prose import percent
+from tpucc.see.charts.chart import coverage
 from tpucc.see.charts.textcharts import Canvas, lane_lines, named, plain
 from tpucc.see.charts.timeline import timeline_svg
 from tpucc.see.heading import EDGE
 from tpucc.see.pictures import times_of
 from tpucc.see.svg import label, picture
 from tpucc.see.text import NORMAL
+from tpucc.sim.timing import Timeline
 
 COLUMNS = 72
 LINE, CELL = 16.0, 7.5
@@ -71,6 +77,24 @@ class Beside:
         for drawn in lane_lines(self.own.program, times_of(self.own), canvas) if self.cycles else ():
             if (text := plain(drawn)).startswith("matrix") or not text.endswith(" 0 %"):
                 yield text
+
+
+def units_text(program: Program, time: Timeline, other: str, least: int) -> str:
+    """The units of any machine in characters, of those that work, with their shares of the time. Below, a bar as long as the `least` cycles
+    of something that is named `other`, if there are any."""
+    cycles = time.makespan
+    canvas = Canvas(max(1, cycles, least), program.target.clock_hz, COLUMNS)
+    engines = program.machine.engine_of[program.instructions["opcode"]]
+    parts = [f"yours: {counted(cycles, 'cycle')}"]
+    for unit in program.machine.units:
+        own = np.flatnonzero(engines == unit.engine)
+        start, end = time.start[own], time.end[own]
+        bars = canvas.bars(coverage(start, end, canvas.edges))
+        parts += [f"{named(unit.word)}{bars}{percent(int((end - start).sum()), cycles):>7}"] if len(own) else []
+    if least:
+        bar = canvas.marks.heights[-1] * round(canvas.cells * least / canvas.cycles)
+        parts += [f"{other}: {counted(least, 'cycle')}", named("total") + bar]
+    return "\n".join([*parts, plain(canvas.axis()[0])])
 
 
 def characters_svg(name: str, drawing: str) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 from tpucc.diagnostics import Span, did_you_mean
 from tpucc.language import ast
 from tpucc.language.apply import BINARY, COMPARISONS, Operand, combined, operand, reciprocal, scalar
-from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.frame import Frame, Hint, as_integer, hints_for_each
 from tpucc.language.problem import Problem, Unknown
 from tpucc.language.slices import static_part, tensor_part
-from tpucc.language.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
+from tpucc.language.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_static, truth
 from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
 from tpucc.language.words import advice
 from tpucc.ops import OPS
@@ -35,12 +35,9 @@ def evaluate(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
         return POISON
 
 
-def required_value(frame: Frame, node: ast.Expression, hint: Hint = ()) -> Value:
+def required_value(frame: Frame, node: ast.Expression) -> Value:
     """The value of an expression. Raises `Unknown` when it, or a part of it, is wrong."""
-    value = evaluate(frame, node, hint)
-    if poisoned(value):
-        raise Unknown
-    return value
+    return required_values(frame, (node,))[0]
 
 
 def required_values(frame: Frame, nodes: Iterable[ast.Expression]) -> list[Value]:
@@ -53,8 +50,7 @@ def required_values(frame: Frame, nodes: Iterable[ast.Expression]) -> list[Value
 
 def integer(frame: Frame, node: ast.Expression, what: str) -> int:
     """The value of a static integer. Raises `Problem` and `Unknown`."""
-    value = required_value(frame, node)
-    return require_integer(value, what, node.span, integer_mend(frame, node, value))
+    return as_integer(frame, required_value(frame, node), node, what)
 
 
 def condition(frame: Frame, node: ast.Expression, mend: str = CHOICE) -> bool:

@@ -12,6 +12,7 @@ from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.ir import Attributes, GraphBuilder, Node, TensorType
 from tpucc.language import ast
 from tpucc.language.problem import LimitReached, Limits, Problem, Reports, Unknown
+from tpucc.language.static import require_integer
 from tpucc.language.values import POISON, ArgumentValue, Items, Tensor, Value
 from tpucc.language.words import advice
 from tpucc.ops import INTERNAL, OPS
@@ -236,7 +237,12 @@ def param_of(frame: Frame, node: ast.Expression) -> ast.Param | None:
     return frame.run.params.get(made.text) if isinstance(made, ast.Name) and made.text not in frame.variables else None
 
 
-def integer_mend(frame: Frame, node: ast.Expression, value: Value) -> str:
+def as_integer(frame: Frame, value: Value, node: ast.Expression, what: str) -> int:
+    """The value of an expression, which must be a static integer. Raises `Problem`."""
+    return require_integer(value, what, node.span, _integer_mend(frame, node, value))
+
+
+def _integer_mend(frame: Frame, node: ast.Expression, value: Value) -> str:
     """The help that makes an integer of a number with a point: for a quotient another division, for 3.0 the digits alone; else empty."""
     if not isinstance(value, float):
         return ""

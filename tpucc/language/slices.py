@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from tpucc.diagnostics import Span, counted
 from tpucc.language import ast
 from tpucc.language.apply import Application, Operand, applied, operand
-from tpucc.language.frame import Frame, Hint, hints_for_each, integer_mend
+from tpucc.language.frame import Frame, Hint, as_integer, hints_for_each
 from tpucc.language.problem import Problem
 from tpucc.language.static import require_integer
 from tpucc.language.values import ArgumentValue, Items, Tensor, Value, items
@@ -83,7 +83,7 @@ def split(frame: Frame, bound: Mapping[str, ArgumentValue], span: Span, hint: Hi
     """The parts of `split(x, parts, axis)`: as many as an integer says, all of one size, or of the sizes of a list. Raises `Problem`."""
     x = operand(frame, bound["x"].value, bound["x"].expression)
     shape, name, given = x.tensor.type.shape, x.variable or "the tensor", bound["axis"]
-    axis = _integer(frame, given.value, given.expression, "the axis of split")
+    axis = as_integer(frame, given.value, given.expression, "the axis of split")
     if not -len(shape) <= axis < len(shape):
         raise Problem("E0304", f"axis {axis} is out of range", given.expression.span, f"{name} is {x.tensor.type.brief}")
     axis %= len(shape)
@@ -98,7 +98,7 @@ def split(frame: Frame, bound: Mapping[str, ArgumentValue], span: Span, hint: Hi
 def _sizes(frame: Frame, parts: ArgumentValue, size: int, what: str) -> list[int]:
     place = parts.expression.span
     if isinstance(parts.value, Items):
-        sizes = [_integer(frame, value, parts.expression, "a size of split") for value in parts.value.values]
+        sizes = [as_integer(frame, value, parts.expression, "a size of split") for value in parts.value.values]
         if not sizes or min(sizes) < 1 or sum(sizes) != size:
             message = f"the sizes of the parts must be at least 1 and add up to {size}, which {what} has"
             raise Problem("E0307", message, place, f"they add up to {sum(sizes)}", "split takes sizes, not the places between the parts")
@@ -109,7 +109,3 @@ def _sizes(frame: Frame, parts: ArgumentValue, size: int, what: str) -> list[int
         mend = "a list gives parts of different sizes: split(x, [2, 3], axis=1)"
         raise Problem("E0307", f"{what} can't be split into {count} equal parts", place, f"it has {size}", mend)
     return [size // count] * count
-
-
-def _integer(frame: Frame, value: Value, node: ast.Expression, what: str) -> int:
-    return require_integer(value, what, node.span, integer_mend(frame, node, value))

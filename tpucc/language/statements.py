@@ -9,9 +9,9 @@ from tpucc.diagnostics import Label, Span, counted
 from tpucc.ir import Node, TensorType
 from tpucc.language import ast
 from tpucc.language.expressions import condition, evaluate, joined, required_values
-from tpucc.language.frame import Declared, Frame, Hint, assigned, identifiers, integer_mend, sanitised
+from tpucc.language.frame import Declared, Frame, Hint, as_integer, assigned, identifiers, sanitised
 from tpucc.language.problem import LimitReached, Problem, Unknown
-from tpucc.language.static import require_integer, require_static
+from tpucc.language.static import require_static
 from tpucc.language.types import tensor_type
 from tpucc.language.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ops.weight import WeightAttributes
@@ -185,10 +185,7 @@ def _range(frame: Frame, node: ast.Call) -> range:
     if not 1 <= len(values) <= 3:
         code, message = "E0210" if values else "E0209", f"range takes one to three arguments, found {len(values)}"
         raise Problem(code, message, node.span, "", "range(stop), range(start, stop) or range(start, stop, step)")
-    bounds = [
-        require_integer(value, "the bound of a loop", argument.span, integer_mend(frame, argument.value, value))
-        for value, argument in zip(values, arguments, strict=True)
-    ]
+    bounds = [as_integer(frame, value, each.value, "the bound of a loop") for value, each in zip(values, arguments, strict=True)]
     if len(bounds) == 3 and bounds[2] == 0:
         raise Problem("E0225", "a loop with the step 0 never ends", arguments[2].span)
     return range(*bounds)

@@ -10,18 +10,19 @@ from tpucc.ir import NoAttributes, Range, TensorType
 from tpucc.ir.dtypes import FORMATS
 from tpucc.language import ast
 from tpucc.language.expressions import required_value, required_values
-from tpucc.language.frame import Frame, integer_mend, param_of, require_elements
+from tpucc.language.frame import Frame, as_integer, param_of, require_elements
 from tpucc.language.problem import Problem, Unknown
-from tpucc.language.static import require_integer, require_static
+from tpucc.language.static import require_static
 from tpucc.language.values import POISON, Poison, Value, describe, is_number
 from tpucc.language.words import advice
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
 DECLARABLE = ("f32", "i32")
+"""The data types that a source may name; the others arise by quantising."""
 KNOWN_SIZES = (
     "every size is known while compiling: write param batch = 8 at the top, and batch here; tpucc run takes other batches all the same"
 )
-"""The data types that a source may name; the others arise by quantising."""
+"""The help for a size that isn't known while compiling."""
 
 
 def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:
@@ -92,7 +93,7 @@ def _about_param(problem: Problem, node: ast.Expression, frame: Frame) -> Proble
 
 def _require_size(value: Value, node: ast.Expression, frame: Frame) -> int:
     span = node.span
-    size = require_integer(value, "a size", span, integer_mend(frame, node, value))
+    size = as_integer(frame, value, node, "a size")
     shown = frame.run.excerpt(span)
     label = f"{shown} is {size}" if shown and shown != str(size) else ""
     if not 1 <= size <= MAX_SIZE:

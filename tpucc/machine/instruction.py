@@ -75,9 +75,13 @@ class Spec:
     """One mnemonic, which is the name of its opcode. `operands` stand in the order of the text.
 
     All its instructions touch the places `reads` and `writes`; flags and functions add places that are read. `compute` makes the rows that
-    are written from the operands; each of the `functions` has its own. An engine is a queue of instructions, and a unit executes them: an
-    instruction occupies the unit of its engine for as many cycles as `cycles` gives for its workload. No unit executes the instructions of
-    the control engine, which may make engines wait (`waits`). `sentence` describes an instruction, in words that follow "it".
+    are written from the operands; each of the `functions` has its own. With `by_rows`, each row that is written is computed from one row of
+    each operand, whichever it is. Where an instruction only copies lanes of its first source, and leaves the others of the rows that it
+    writes as they are, `copied` gives these lanes of the source and of the result.
+
+    An engine is a queue of instructions, and a unit executes them: an instruction occupies the unit of its engine for as many cycles as
+    `cycles` gives for its workload. No unit executes the instructions of the control engine, which may make engines wait (`waits`).
+    `sentence` describes an instruction, in words that follow "it".
     """
 
     opcode: IntEnum
@@ -91,6 +95,8 @@ class Spec:
     reads: IntFlag = NOWHERE
     writes: IntFlag = NOWHERE
     compute: ComputeRows | None = None
+    by_rows: bool = False
+    copied: Callable[[DecodedInstruction], tuple[slice, slice] | None] = lambda instruction: None
     waits: Waits = lambda index, engines: ()
 
     @property

@@ -175,10 +175,10 @@ def require_integers(value: Any, name: str) -> tuple[int, ...]:
     return tuple(value)
 
 
-def require_shape(value: Any, name: str = "shape") -> tuple[int, ...]:
-    """The attribute `name` as a shape: sizes of at least 1; a lone integer is one size, as in NumPy. Raises `RuleError`."""
-    shape = require_integers(value, name)
-    require_sizes(shape, name)
+def require_shape(value: Any) -> tuple[int, ...]:
+    """The attribute `shape`: sizes of at least 1; a lone integer is one size, as in NumPy. Raises `RuleError`."""
+    shape = require_integers(value, "shape")
+    require_sizes(shape, "shape")
     return shape
 
 

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from tpucc.ir import TensorType, f32
-from tpucc.ops.batch import Batch, Case, Division, beside
+from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.gradient import Missing
 from tpucc.ops.onnx_form import Form, Layout
@@ -52,11 +52,6 @@ def _part(attributes: ShuffleLanesAttributes, shapes: Shapes, result: Shape, bou
     return Part((bounds,), attributes) if bounds[-1] == (0, result[-1]) else None
 
 
-def _batch(case: Case) -> Division:
-    batch: Batch = beside(case, -1)
-    return Division(batch)
-
-
 OP = OpDef(
     name="shuffle_lanes",
     summary="the values of each row in another order",
@@ -68,7 +63,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
-    facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
+    facts=moving(Values.PICKED, part=_part, batch=lambda case: Division(beside(case, -1)), keeps_parameters=True),
     gradient=Missing("made after differentiation"),
     floats=Ieee(),
     onnx=Form(lambda g: g.node("Gather", *g.operands, g.integers(lanes(g.attributes), "order"), axis=g.axis(-1)), Layout.ANY),

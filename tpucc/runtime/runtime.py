@@ -15,17 +15,13 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError
 from tpucc.files import MODELS, read_file
-from tpucc.ir import Graph, Range, TensorType
-from tpucc.ir.dtypes import INTEGER_FORMATS
+from tpucc.ir import Graph, TensorType
 from tpucc.isa.container import decode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.machines import DEFAULT
 from tpucc.numerics import AnyArray, DeviceInts
-from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate, require_computable
-from tpucc.ops.facts import Values
-from tpucc.ops.names import patches
 from tpucc.runtime.batches import Arrays, Batches, BatchObserver, joined, parts, whole_type
 from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.inputs import Given, accepted, by_name
@@ -59,7 +55,7 @@ class Runtime:
     def __post_init__(self) -> None:
         """Raises `UsageError` E0951 for a program of another machine than `DEFAULT`, the only one that the simulator here executes."""
         if self.program.machine is not DEFAULT:
-            mend = "tpucc check, asm and disasm take it; tpucc train --executor machine executes a step of training"
+            mend = "tpucc check, asm, disasm and viz --kind timeline take it; tpucc train --executor machine executes a step of training"
             message = f"{self.program.name} is a program of the machine {self.program.machine.name}"
             raise UsageError(Diagnostic("E0951", f"{message}, which this can't run or explain", help=(mend,)))
 
@@ -91,24 +87,6 @@ class Runtime:
     def inputs(self) -> dict[str, TensorType]:
         """The types of the model's inputs by name, for all cores together."""
         return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.host.prologue.inputs}
-
-    @cached_property
-    def held_ranges(self) -> dict[str, Range]:
-        """Of each f32 input without a declared range, the real values that its integers can stand for: larger ones and smaller ones are
-        cut off there. The host makes integers of the input itself, of a view of it, or of its patches. Where it makes them with several
-        scales, the range is what all of them reach."""
-        graph, found = self.host.prologue, dict[str, Range]()
-        for node in graph:
-            held = node.type.quantisation
-            if held is not None and node.operands and (format := INTEGER_FORMATS.get(node.type.dtype)):
-                source = graph[node.operands[0]]
-                while source.operands and (facts_of(source.op).values is Values.VIEWED or patches.made(source)):
-                    source = graph[source.operands[0]]
-                low, high = (held.scale * (end - held.zero_point) for end in (format.low, format.high))
-                if not source.operands and source.type.dtype == "f32" and source.type.range is None:
-                    other = found.get(source.name, Range(low, high))
-                    found[source.name] = Range(max(low, other.low), min(high, other.high))
-        return found
 
     @property
     def outputs(self) -> dict[str, TensorType]:

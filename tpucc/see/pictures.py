@@ -10,6 +10,7 @@ from tpucc.explain.roofs import works_of
 from tpucc.explain.segments import matrix_segments
 from tpucc.explain.timed import Timed
 from tpucc.ir import Graph
+from tpucc.isa.program import Program
 from tpucc.see.charts.chart import WIDTH
 from tpucc.see.charts.errors import error_svg
 from tpucc.see.charts.histograms import histograms_svg
@@ -18,11 +19,13 @@ from tpucc.see.charts.peak import peak_svg
 from tpucc.see.charts.roofline import HEIGHT, roofline_svg
 from tpucc.see.charts.tiles import tiles_svg
 from tpucc.see.charts.timeline import Times, timeline_svg
+from tpucc.see.charts.units import units_svg
 from tpucc.see.diagrams.dataflow import program_diagram
 from tpucc.see.diagrams.diagram import Diagram
 from tpucc.see.diagrams.layergraph import layer_diagram
 from tpucc.see.diagrams.operators import SUBTITLE, known_kinds, operator_diagram
 from tpucc.see.diagrams.render import Rendered, render
+from tpucc.sim.timing import Timeline
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures of boxes and arrows."""
@@ -64,8 +67,7 @@ def timeline_of(runtime: Timed) -> str:
 
 def memory_of(runtime: Timed) -> str:
     """The rows of the unified buffer over time."""
-    times = runtime.timeline
-    return memory_svg(runtime.program, times.start, times.end, times.makespan)
+    return PROGRAM_CHARTS["memory"](runtime.program, runtime.timeline)
 
 
 def peak_of(runtime: Timed, width: float = WIDTH, tries: str = "") -> str:
@@ -98,6 +100,11 @@ CHARTS: Mapping[str, Callable[[Timed], str]] = {
     "peak": peak_of,
     "roofline": roofline_of,
 }
+PROGRAM_CHARTS: Mapping[str, Callable[[Program, Timeline], str]] = {
+    "timeline": units_svg,
+    "memory": lambda program, timeline: memory_svg(program, timeline.start, timeline.end, timeline.makespan),
+}
+"""Charts of a program of any machine."""
 LOSSES: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
 """Charts of the errors of a model's layers, for which there must be examples; of one layer at least."""
 KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "peak", "roofline", *LOSSES)

@@ -40,7 +40,6 @@ import numpy as np
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.link import link_bytes
 from tpucc.isa.program import DeviceProgram, Program
-from tpucc.machine.machine import Machine
 from tpucc.machine.parts import Workload
 from tpucc.numerics import Int64
 
@@ -62,23 +61,6 @@ class Tiles:
     """Start of the multiply that switched to it."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Stalls:
-    """Why the unit that computes (`Machine.account`; v1: the matrix unit) was idle before each of its instructions: cycles, int64
-    [instructions], zero for other instructions.
-
-    A cycle counts for the first of these that holds: a synchronisation waits for the unit that finishes its results (`raw`), or for the one
-    that supplies its inputs (`input`), the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`).
-    While a synchronisation blocks an instruction, the wait counts as waiting for data, even if its tile is missing too.
-    """
-
-    raw: Int64
-    input: Int64
-    weight: Int64
-    shift: Int64
-    other: Int64
-
-
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Timeline:
     """Start and end of each instruction, int64 [instructions]: cycles since the program's start, the end exclusive.
@@ -89,7 +71,9 @@ class Timeline:
     start: Int64
     end: Int64
     tiles: Tiles
-    stalls: Stalls
+    waits: Int64
+    """For each instruction of the unit that computes (`Machine.account`; v1: the matrix unit) the cycles until which it waits for the unit
+    that finishes its results, and for the unit that supplies its inputs: int64 [instructions of the unit, 2]."""
     makespan: int
 
 
@@ -107,7 +91,6 @@ class Clock:
     def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
         """`cycles` are the durations of the instructions."""
         records, target, machine = program.instructions, program.target, program.machine
-        self._machine, self._touched = machine, touched
         queue, units = machine.queue, len(machine.units)
         self._units = touched.engine.tolist()
         self._specs, self._control = machine.by_opcode, machine.control
@@ -134,8 +117,7 @@ class Clock:
         """The cycle in which each entry left its place in the queue: it was in the shadow then, or, where its place is the shadow, in
         use."""
         self.waits: list[tuple[int, int]] = []
-        """For each instruction of the unit that computes the cycles until which it waits for the unit that finishes and for the unit that
-        supplies."""
+        """As `Timeline.waits`."""
 
     def run(self) -> None:
         """Times all instructions. Run again, the program starts anew on units that are as the run before has left them."""
@@ -153,7 +135,7 @@ class Clock:
         columns = (self.asked, self.arrived, self.shifting, self.shifted, self.taken)
         tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
         waits = np.array(self.waits[waited:], np.int64).reshape(-1, 2) - begin
-        return Timeline(start, stop, tiles, stalls_of(self._machine, self._touched, start, stop, tiles, waits), end - begin)
+        return Timeline(start, stop, tiles, waits, end - begin)
 
     def _execute(self, index: int, unit: int) -> None:
         """An instruction starts when its unit is free, the waits of its synchronisations have ended, the entry that it takes is in the
@@ -200,23 +182,6 @@ class Clock:
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
     """The duration of each instruction of a program: cycles [instructions]."""
     return record_cycles(program, touched, program.cores, [step.elements for step in program.host_steps])
-
-
-def stalls_of(machine: Machine, touched: Effects, start: Int64, end: Int64, tiles: Tiles, waits: Int64) -> Stalls:
-    """The idle time before each instruction of the unit that computes, cut at the times at which its reasons end."""
-    index = np.flatnonzero(touched.engine == machine.account.computes)
-    begin = start[index]
-    idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
-    switch, taken = touched.pops[index], np.flatnonzero(touched.pops)
-    own = touched.engine[taken] == machine.account.computes  # other units may take entries, too
-    ends = np.zeros((4, len(index)), np.int64)
-    ends[0], ends[1], ends[2, switch], ends[3, switch] = waits[:, 0], waits[:, 1], tiles.arrived[: len(taken)][own], tiles.shifted[own]
-    columns = np.zeros((5, len(start)), np.int64)
-    for reason, until in enumerate([*ends, begin]):
-        reached = np.clip(until, idle_from, begin)
-        columns[reason, index] = reached - idle_from
-        idle_from = reached
-    return Stalls(*columns)
 
 
 def record_cycles(program: DeviceProgram, touched: Effects, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:

@@ -8,10 +8,10 @@ import numpy as np
 
 from tpucc.diagnostics import InputError
 from tpucc.numerics import AnyArray, Float32
-from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import time_program
 from tpucc.training.lowering.lower import Lowered, input_buffer, result_buffer, state_buffer
 from tpucc.training.lowering.values import matrix_of
+from tpucc.training.repeated import Repeated, run_together
 
 
 class Device:

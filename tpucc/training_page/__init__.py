@@ -17,6 +17,8 @@ from tpucc.language.elaborate import Model
 from tpucc.output_files import write_files
 from tpucc.see.diagrams.paint import painted
 from tpucc.see.diagrams.render import dot_source
+from tpucc.see.pictures import PROGRAM_CHARTS
+from tpucc.sim.timing import time_program
 from tpucc.training.roles import Parts, parts_of
 from tpucc.training.session import Session
 from tpucc.training.step import Step
@@ -60,8 +62,10 @@ def step_files(model: Model, step: Step, source: Source, time: StepTime, with_da
 
 
 def program_files(program: Program) -> dict[str, bytes]:
-    """The program of a step as a listing and in binary."""
-    return {"train.asm": stamped(disassemble(program), ";").encode("utf-8", "surrogatepass"), "train.tpub": encode(program)}
+    """The program of a step as a listing and in binary, and its pictures."""
+    drawn = {f"{kind}.svg": chart(program, time_program(program)) for kind, chart in PROGRAM_CHARTS.items()}
+    texts = {"train.asm": stamped(disassemble(program), ";"), **drawn}
+    return {"train.tpub": encode(program)} | {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
 
 
 def step_svg(model: Model, step: Step, source: Source) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from tpucc.compilation import Recorder, State
-from tpucc.driver import back_end, choose_for_stream, drafts_of, explaining, read_model, run_passes, sparing_drafts
+from tpucc.driver import back_end, choose_for_stream, drafts_of, drafts_with_room, explaining, read_model, run_passes
 from tpucc.interop.sources import read_source
 from tpucc.isa.program import Program
 from tpucc.options import Options
@@ -158,7 +158,7 @@ class Compiler:
         state, recorder = _with_target(read, options.target), Recorder(None, None)
         assert state.graph is not None
         with explaining(state):
-            back_end(state, recorder, sparing_drafts(state, state.graph, recorder))
+            back_end(state, recorder, drafts_with_room(state, state.graph, recorder, sparing=True))
         assert state.program is not None
         return state.program
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -29,7 +29,6 @@ from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive
 from tpucc.isa.listing.schema import QUOTED, SHAPE, WORD, Codec, Entry, Fields
 from tpucc.isa.listing.words import Word, integer, label_in, name, name_text, number, one_of, string, two_sizes, zero
 from tpucc.isa.program import KINDS, ORDERS, Division, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
-from tpucc.isa.tilegrid import TileGrid, tile_grid
 from tpucc.machine.machine import Machine
 from tpucc.machine.parts import Contents
 from tpucc.machines import DEFAULT, machine_for
@@ -267,18 +266,17 @@ def _layer_lines(program: Program) -> Iterator[str]:
     for layer in program.layers:
         yield _LAYER.line("layer", layer)
         fills = [f"{tile}:{rows}x{columns}" for tile, rows, columns in layer.tile_fills]
-        grid = tile_grid(layer, program.target.mxu)
+        count, matrices = layer.stack(program.target.mxu)
         for start in range(0, len(fills), _FILLS):
-            yield f".fills {' '.join(fills[start : start + _FILLS])}{_stacked(grid, start, min(start + _FILLS, len(fills)) - 1)}"
+            yield f".fills {' '.join(fills[start : start + _FILLS])}{_stacked(count, matrices[start : start + _FILLS])}"
 
 
-def _stacked(grid: TileGrid, first: int, last: int) -> str:
-    """A comment that says which matrices of a stack these tiles are of; empty if the layer has one matrix."""
-    if grid.matrices == 1:
+def _stacked(count: int, matrices: Sequence[int]) -> str:
+    """A comment that says which of `count` matrices of a stack these tiles are of; empty if the layer has one matrix."""
+    if count == 1:
         return ""
-    numbers = sorted({int(grid.matrix[first]) + 1, int(grid.matrix[last]) + 1})
-    which = f"matrix {numbers[0]:,}" if len(numbers) == 1 else f"matrices {numbers[0]:,}–{numbers[1]:,}"
-    return f" ; {which} of {grid.matrices:,}"
+    first, last = matrices[0] + 1, matrices[-1] + 1
+    return f" ; {f'matrix {first:,}' if first == last else f'matrices {first:,}–{last:,}'} of {count:,}"
 
 
 def _host(arguments: Arguments, draft: ProgramDraft) -> None:

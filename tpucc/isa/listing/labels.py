@@ -105,11 +105,13 @@ class Labels:
         return printable(f"{columns}; {rows} is {label_text(first.name, row or first.rows - 1)}")
 
     def _stay(self, name: str, word: Word, instruction: int, written: bool) -> Resident:
+        memory = self._machine.holding(Contents.VALUES)
+        assert memory is not None
         if name not in self._stays:
-            word.fail("E0713", f"nothing in the unified buffer is named {printable(name)}", did_you_mean(name, self._stays))
+            word.fail("E0713", f"nothing in the {memory.title} is named {printable(name)}", did_you_mean(name, self._stays))
         index = self._find(name, instruction, written)
         if index < 0:
-            word.fail("E0713", f"{printable(name)} isn't in the unified buffer at instruction {instruction:,}")
+            word.fail("E0713", f"{printable(name)} isn't in the {memory.title} at instruction {instruction:,}")
         return self._residents[index]
 
     def _host_texts(self, values: Int64) -> list[str]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from types import MappingProxyType
-from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
 from tpucc.isa.listing.lines import ListingSpans, with_numbering
@@ -28,6 +26,17 @@ __all__ = ["RULES", "Rule", "Violation", "check", "check_structure", "raise_viol
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, floats, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
 """Every rule by its code, in order."""
+_OF_PROGRAMS: tuple[Callable[[Context], Iterator[Violation]], ...] = (
+    *(endings.halts, endings.written, endings.interrupts, definitions.configuration, fifo.check),
+    *(residents.overlaps, arithmetic.blocks, floats.halves),
+)
+"""The rules of groups 4 to 10 about instructions."""
+_OF_ROWS: Mapping[Contents, tuple[Callable[[Context, Events, Memory], Iterator[Violation]], ...]] = {
+    Contents.VALUES: (definitions.values, residents.stays, floats.values),
+    Contents.SUMS: (definitions.begun, definitions.sums, arithmetic.sums),
+    Contents.BUFFERS: (definitions.buffers, endings.outputs, endings.states, floats.exchanges),
+}
+"""The rules of groups 4, 5, 7, 9 and 10 about rows, by the contents of their memory."""
 
 
 def verify(program: Program, places: ListingSpans | None = None) -> tuple[Violation, ...]:
@@ -86,49 +95,18 @@ def _structure(context: Context) -> Iterator[Violation]:
 
 def _meaning(context: Context) -> Iterator[Violation]:
     """The violations of groups 4 to 10, which are about the instructions in the order of the program."""
-    yield from endings.halts(context)
-    yield from endings.written(context)
-    yield from endings.interrupts(context)
-    yield from definitions.configuration(context)
-    yield from fifo.check(context)
-    yield from residents.overlaps(context)
-    yield from arithmetic.blocks(context)
-    yield from floats.halves(context)
+    for rule in _OF_PROGRAMS:
+        yield from rule(context)
     machine = context.program.machine
     known = clocks(context.program.instructions, context.effects, machine)
     yield from fifo.written(context, known)
     for memory in machine.memories:
         races = len(machine.sharing(memory)) > 1
-        rules = _rules(context, memory)
         for events in memory_events(context, memory):
-            yield from rules(events)
+            for of_rows in _OF_ROWS[memory.contents]:
+                yield from of_rows(context, events, memory)
             if races:
                 yield from hazards.check(context, events, known, memory)
-
-
-def _rules(context: Context, memory: Memory) -> Callable[[Events], Iterator[Violation]]:
-    """The rules of groups 4, 5, 7, 9 and 10 about the contents of a memory's rows."""
-    match memory.contents:
-        case Contents.VALUES:
-            return lambda events: chain(
-                definitions.values(context, events, memory),
-                residents.stays(context, events, memory),
-                floats.values(context, events, memory),
-            )
-        case Contents.SUMS:
-            bounds = arithmetic.Sums(context, memory)
-            return lambda events: chain(
-                definitions.begun(context, events, memory), definitions.sums(context, events, memory), bounds.check(events)
-            )
-        case Contents.BUFFERS:
-            return lambda events: chain(
-                definitions.buffers(context, events, memory),
-                endings.outputs(context, events, memory),
-                endings.states(context, events, memory),
-                floats.exchanges(context, events, memory),
-            )
-        case _:
-            assert_never(memory.contents)
 
 
 def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:

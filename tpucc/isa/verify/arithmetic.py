@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -81,7 +82,12 @@ def _largest_bias(context: Context) -> Int64:
     return np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)
 
 
-class Sums:
+def sums(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
+    """The violations of V0901 by sums in a memory."""
+    yield from _Sums(context, memory).check(events)
+
+
+class _Sums:
     """How large the sums in a memory can become.
 
     Three bounds, each tighter and dearer than the one before: any tile of this size, the tiles' largest columns, and each column for
@@ -92,16 +98,14 @@ class Sums:
         self._adds, self._row = context.effects.reading(memory), memory.row
         self._context, self._tiles, self._block = context, context.resolved.tile, context.resolved.block
         self._largest = context.program.machine.largest_inputs[context.program.instructions["flags"]]
-        self._columns: Int64 | None = None
 
     def check(self, events: Events) -> Iterator[Violation]:
-        """The violations of V0901."""
         mxu = self._context.program.target.mxu
         start = self._starts(events)
         anything = np.append(np.full(self._context.program.tile_count, mxu * LARGEST_WEIGHT), 0)
         if not self._suspects(events, start, anything).any():
             return
-        largest = np.append(self._column_sums().max(axis=1, initial=0), 0)
+        largest = np.append(self._column_sums.max(axis=1, initial=0), 0)
         suspects = np.flatnonzero(self._suspects(events, start, largest))
         yield from self._exact(events, start, suspects)
 
@@ -142,7 +146,7 @@ class Sums:
         """The bound of each column for the sum of these multiplies."""
         keys, counts = np.unique(np.stack([self._tiles[multiplies], self._largest[multiplies]]), axis=1, return_counts=True)
         weights = np.where(keys[0] >= 0, keys[1] * counts, 0)
-        bound: Int64 = weights @ self._column_sums()[keys[0]]
+        bound: Int64 = weights @ self._column_sums[keys[0]]
         return bound
 
     def _overflow(self, bound: Int64, block: int) -> int:
@@ -152,11 +156,10 @@ class Sums:
         over = np.flatnonzero(bound > INT32_MAX)
         return int(over[0]) if len(over) else -1
 
+    @cached_property
     def _column_sums(self) -> Int64:
         """[tiles, mxu]: for each column of each tile the sum of its weights' magnitudes; of tiles that are written, the largest."""
-        if self._columns is None:
-            program = self._context.program
-            tiles, mxu = program.tiles, program.target.mxu
-            known = np.array([column_bound(tile, 1) for tile in tiles], np.int64).reshape(-1, mxu)
-            self._columns = np.concatenate([known, np.full((program.written_tiles, mxu), mxu * LARGEST_WEIGHT)])
-        return self._columns
+        program = self._context.program
+        tiles, mxu = program.tiles, program.target.mxu
+        known = np.array([column_bound(tile, 1) for tile in tiles], np.int64).reshape(-1, mxu)
+        return np.concatenate([known, np.full((program.written_tiles, mxu), mxu * LARGEST_WEIGHT)])

@@ -43,6 +43,8 @@ _AFTER_READ = ((WRITE, "V0802", "overwrites {row} {{number}}, but doesn't wait f
 def check(context: Context, events: Events, known: Int64, memory: Memory) -> Iterator[Violation]:
     """The violations of group 8 in one memory; `known` are the `clocks` of all instructions."""
     # lab 8 begin (the grader asks it): find the accesses that no wait orders
+    if not len(known):
+        return
     reads, writes = events.kind == READ, events.kind == WRITE
     index = np.minimum(events.instruction, len(known) - 1)  # what is left at the end is no access
     engine = context.effects.engine[index]

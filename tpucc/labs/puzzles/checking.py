@@ -20,6 +20,7 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.listing.lines import ListingSpans
 from tpucc.isa.program import Program
 from tpucc.isa.verify import RULES, Violation, verify
+from tpucc.labs.listings import not_plain
 from tpucc.labs.puzzles.setting import Setting, Task
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
@@ -35,13 +36,10 @@ WHY = {code: " ".join(text.split()) for code, text in _REASONS.items()}
 """What a rule or an error means, by its code, and how a limit is kept, by what it limits."""
 ROUNDS = 2
 """How often numbers are drawn."""
-LINES, LETTERS = 200, 20_000
-"""The longest solution that is read."""
 HEAD = Span(1, 1, 1, 2)
 """Where a finding is that is of no line."""
 _SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
 _TILE = re.compile(r"tile instruction [\d,]+ (`[^`]*` )?")
-_WORD = re.compile(r"\.(?P<name>\w*)")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -113,15 +111,8 @@ def judged(puzzle: Task, text: str, seed: int | None = None) -> Verdict:
 
 def _require_plain(puzzle: Task, text: str) -> None:
     """Instructions, and only the directives that the puzzle leaves to the student. Raises `Wrong`."""
-    lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
-    code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
-    if len(code) > LINES or len(text) > LETTERS:
-        raise Wrong(f"the program has more than {LINES} lines, and needs far fewer")
-    for number, line in code:
-        word = _WORD.match(line)
-        if word and word["name"] not in puzzle.directives:
-            allowed = f"; you may write .{' and .'.join(puzzle.directives)}" if puzzle.directives else ""
-            raise Wrong(f"line {number}: .{printable(word['name'])} is part of the puzzle, not of a solution{allowed}", line=number)
+    if (found := not_plain(text, "puzzle", puzzle.directives)) is not None:
+        raise Wrong(found[1], line=found[0])
 
 
 def _read(puzzle: Task, setting: Setting, text: str) -> Solution:

@@ -17,7 +17,7 @@ import numpy as np
 from tpucc.floating.all_reduce import all_reduce_steps
 from tpucc.floating.matrix_unit import Rounded, product, rounded
 from tpucc.floating.reduction import tree_sum
-from tpucc.machine.instruction import FunctionSpec, one_row_each
+from tpucc.machine.instruction import DecodedInstruction, FunctionSpec, one_row_each
 from tpucc.machine.parts import NOWHERE
 from tpucc.machines.v2.expressions import Expression
 from tpucc.machines.v2.places import Flag, Place
@@ -134,6 +134,12 @@ def _indices(x: Operands) -> Int64:
     """The indices, in lane 0. One outside of the table stands for the nearest row, and NaN for the first."""
     nearest: Float32 = np.fmin(np.fmax(x.indices[:, 0], 0), len(x.table) - 1)
     return nearest.astype(np.int64)
+
+
+def moved_lanes(instruction: DecodedInstruction) -> tuple[slice, slice] | None:
+    """The lanes that `shifted` takes and gives; None where it clears the others."""
+    start, to, count = (instruction[field] for field in ("window_outer", "index", "window_inner"))
+    return None if instruction.flags & CLEAR else (slice(start, start + count), slice(to, to + count))
 
 
 def averaged(x: Operands) -> Float32:

@@ -21,6 +21,7 @@ from tpucc.machines.v2.functions import (
     functions,
     gathered,
     moved,
+    moved_lanes,
     multiplied,
     pushed,
     scattered,
@@ -223,6 +224,8 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             flag_rows(Flag.CLEAR),
             reads=Place.A | Place.OLD,
             writes=Place.Y,
+            by_rows=True,
+            copied=moved_lanes,
             compute=shifted,
         ),
         Spec(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.names import shown
 from tpucc.explain.occupancy import handovers
 from tpucc.explain.quantities import size
 from tpucc.explain.terms import AT_ONCE
 from tpucc.isa.program import Program, Resident
-from tpucc.machines.v1 import Opcode
+from tpucc.machine.machine import Machine
+from tpucc.machines import DEFAULT
 from tpucc.numerics import Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH, Scale, cycle_axis, row_axis
@@ -47,7 +50,9 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     whose = attribution(program)
     colours = {id(resident): kind_of(program, whose, resident) for resident in drawn}
     kinds = in_order(colours.values())
-    head = heading(_title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=BUFFER_COLOURS)
+    head = heading(
+        _title(program), _subtitle(program, len(drawn), bool(covered)), kinds, most=wide - 2 * EDGE, meanings=_colours(program.machine)
+    )
     named = _lines(program)
     signs = [(line_sign("alarm", stroke_width=1.5, stroke_dasharray=dashes), f"{words} {rows:,} rows") for words, rows, dashes in named]
     key = legend(signs, EDGE, EDGE + head.height, wide - EDGE)
@@ -68,6 +73,14 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until:
     return picture(KEY, _title(program), wide, top + height + 44, *parts)
 
 
+def _colours(machine: Machine) -> Mapping[Kind, str]:
+    """What the colours say of a buffer of a machine."""
+    if machine is DEFAULT:
+        return BUFFER_COLOURS
+    home = machine.by_memory[machine.values.spills_to].title
+    return {**BUFFER_COLOURS, Kind.VECTOR: "values that are computed", Kind.HOST: f"values from {home}"}
+
+
 def _height(program: Program) -> float:
     """High enough for a name in a rectangle of middle size, within bounds."""
     rows = sorted(resident.rows for resident in program.residents)
@@ -75,9 +88,9 @@ def _height(program: Program) -> float:
 
 
 def _title(program: Program) -> str:
-    peak = size(program.peak_rows * program.target.mxu)
+    peak = size(program.peak_rows * program.target.mxu * program.machine.values.dtype.itemsize)
     share = percent(program.peak_rows, program.target.unified_buffer_rows)
-    return f"{program.title}: the peak is at {program.peak_rows:,} rows of the unified buffer ({peak}, {share} of it)"
+    return f"{program.title}: the peak is at {program.peak_rows:,} rows of the {program.machine.values.title} ({peak}, {share} of it)"
 
 
 def _subtitle(program: Program, drawn: int, covered: bool) -> str:
@@ -96,7 +109,8 @@ def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:
 
 def kind_of(program: Program, whose: Attribution, resident: Resident) -> Kind:
     """Grey for what the host brings, and for copies of inputs, else the colour of the layer that computes it."""
-    if program.instructions["opcode"][resident.first] == Opcode.READ_HOST_MEMORY or resident.layer >= len(program.layers):
+    bring, _ = program.machine.transfers
+    if program.instructions["opcode"][resident.first] == bring.opcode or resident.layer >= len(program.layers):
         return Kind.HOST
     layer = whose.layers[whose.places[resident.layer]]
     return kind_of_layer(layer.kind, layer.multiplies)

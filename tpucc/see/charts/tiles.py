@@ -11,9 +11,9 @@ from typing import assert_never
 from tpucc.diagnostics import counted, listed
 from tpucc.explain.names import shortened, shown, whole
 from tpucc.explain.quantities import number
+from tpucc.explain.tilegrid import tile_grid
 from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WIDTH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from tpucc.explain.names import MAX_NAME, shortened, shown, whole
 from tpucc.explain.quantities import number
 from tpucc.explain.segments import Segments
 from tpucc.isa.program import Program
-from tpucc.machines.v1 import V1, Engine, Opcode
+from tpucc.machines.v1 import V1, Engine
 from tpucc.numerics import Float64, Int64
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS, WIDTH, Area, Scale, coverage, cycle_axis, hatch_fill, hatches, matrix_signs, stacked
@@ -28,7 +28,7 @@ from tpucc.sim.durations import duration
 from tpucc.sim.timing import Timeline
 
 LEFT = 84.0
-LANE, LANE_GAP, LANES = 26.0, 10.0, 5
+LANE, LANE_GAP = 26.0, 10.0
 STRETCH = 4.0
 """A lane with more than one interval for so many pixels is drawn in columns of so many, each as high as its share of work. Bars would be
 too narrow to be told apart."""
@@ -90,15 +90,16 @@ def timeline_svg(program: Program, times: Times, until: int = 0, across: float =
     The axis ends with the program, or at the cycle `until`, if that is later. The picture is `across` pixels wide.
     """
     scale = Scale(0, max(1, times.cycles, until), LEFT, across - EDGE)
-    head = heading(headline(program.title, times), _subtitle(program, times, scale), (), most=across - 2 * EDGE)
+    units = list(lanes(program, times))
+    head = heading(headline(program.title, times), subtitle(program, times, units, scale), (), most=across - 2 * EDGE)
     top = EDGE + head.height
     key = legend(matrix_signs(KEY, times.roots), EDGE, top - 6, across - EDGE)
     parts = [hatches(KEY, times.roots), head.markup, key.markup]
     top += key.height + 10
-    parts.append(layer_strip(program, times, scale, top, top + 28 + LANES * (LANE + LANE_GAP)))
+    parts.append(layer_strip(program, times, scale, top, top + 28 + len(units) * (LANE + LANE_GAP)))
     top += 28
-    for lane in lanes(program, times):
-        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _drawn(program, times, lane, scale, top)]
+    for lane in units:
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), drawn_lane(program, times, lane, scale, top)]
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
     return picture(KEY, headline(program.title, times), across, top + 44, *parts)
@@ -112,12 +113,13 @@ def headline(name: str, times: Times) -> str:
     return f"{name}: {counted(times.cycles, 'cycle')}, {100 * spent[most] / max(1, times.cycles):.1f} % of them: {ROWS[most].name}"
 
 
-def _subtitle(program: Program, times: Times, scale: Scale) -> str:
+def subtitle(program: Program, times: Times, units: Sequence[Lane], scale: Scale) -> str:
+    """The time in seconds, and how to read the lanes of these units."""
     clock = program.target.clock_hz / 1e6
     time = duration(times.cycles / program.target.clock_hz)
-    crowded = [lane.name for lane in lanes(program, times) if _is_dense(lane, times, scale)]
+    crowded = [lane.name for lane in units if _is_dense(lane, times, scale)]
     column = counted(max(1, round(scale.worth(STRETCH))), "cycle")
-    whose = f" of {', '.join(crowded)}" if len(crowded) < LANES else ""
+    whose = f" of {', '.join(crowded)}" if len(crowded) < len(units) else ""
     bars = f"a column{whose} is {column}, as high as the share of them" if crowded else "a bar is an instruction at its unit"
     return f"{time} at {number(clock)} MHz on {program.machine_title}; {bars}."
 
@@ -143,7 +145,7 @@ def _is_dense(lane: Lane, times: Times, scale: Scale) -> bool:
     return (len(lane.starts) + waits) * STRETCH > scale.end - scale.start
 
 
-def _drawn(program: Program, times: Times, lane: Lane, scale: Scale, top: float) -> Markup:
+def drawn_lane(program: Program, times: Times, lane: Lane, scale: Scale, top: float) -> Markup:
     """A bar for each interval of a lane, or its shares of time where bars would be too narrow."""
     back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
     if _is_dense(lane, times, scale):
@@ -168,9 +170,9 @@ def _words(program: Program, whose: Attribution, lane: Lane, index: int) -> str:
     """What a bar of a lane is: the instruction, and the layer that it belongs to."""
     if index < 0:
         return f"weight {lane.name}"
-    opcode, layer = Opcode(int(program.instructions["opcode"][index])), int(whose.of[index])
+    spec, layer = program.machine.by_opcode[int(program.instructions["opcode"][index])], int(whose.of[index])
     names = [shown(info.name) for info in whose.layers[layer : layer + 1]]
-    return " · ".join([opcode.mnemonic, *names, f"instruction {index:,}"])
+    return " · ".join([spec.mnemonic, *names, f"instruction {index:,}"])
 
 
 def _areas(lane: Lane, times: Times, edges: Float64) -> Iterator[Area]:

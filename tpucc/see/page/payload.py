@@ -29,11 +29,11 @@ from tpucc.explain.recording import Recording
 from tpucc.explain.segments import matrix_segments
 from tpucc.explain.summary import Stats, useful_cells
 from tpucc.explain.terms import COLOURS, GLOSSARY, SPOKEN, lanes
+from tpucc.explain.tilegrid import tile_grid
 from tpucc.explain.timed import Timed
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import HOST, LayerInfo, Program
-from tpucc.isa.tilegrid import tile_grid
 from tpucc.machines.v1 import SPECS, V1, Engine, Opcode
 from tpucc.prose import percent
 from tpucc.see.charts.chart import WAITS

@@ -7,50 +7,34 @@ A recurrent network has thousands of small products. In each, finding rows and c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import setitem
-from typing import NamedTuple, assert_never
 
 import numpy as np
 
 from tpucc.machines.v1.functions import looked_up, unsigned
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32
 from tpucc.sim.fast.backends import SHIFT
-from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source, Summation
-from tpucc.sim.fast.walks import put, taken
+from tpucc.sim.fast.product import Activation, JoinedProduct, Scratch, Source
+from tpucc.sim.fast.walks import looker, put, regular, taken, windows_of
 from tpucc.sim.fast.weights import spans
-from tpucc.sim.memories import Memories
+from tpucc.sim.memories import Memories, numbered
 
 Act = Callable[[], object]
 
 
-class BoundProduct(NamedTuple):
-    """The two halves of a product: `multiply` leaves its sums in scratch memory, `finish` requantises and writes them."""
-
-    multiply: Callable[[], None]
-    finish: Callable[[], None]
-
-
-class Requantised(NamedTuple):
-    """Columns of the sums [M, n], with the numbers that requantise them as float32; `zero` is None for a zero point of 0."""
-
-    sums: Float32
-    multiplier: Float32
-    low: Float32
-    high: Float32
-    zero: Float32 | None
-
-
-def bind(product: JoinedProduct, memories: Memories, scratch: Scratch) -> BoundProduct:
-    """The product on these memories and this scratch memory."""
-    parts = list(_parts(product, memories, scratch))
-    sums = scratch.result(product.offset, product.rows, len(product.bias))
+def bind(product: JoinedProduct, memories: Memories, scratch: Scratch) -> tuple[Act, Act]:
+    """The two halves of the product on these memories: one leaves its sums in scratch memory, the other requantises and writes them."""
+    free = scratch.results(product.offset, product.scratch_size)
+    parts = list(_parts(product, memories, scratch, free))
+    sums = free[: product.rows * len(product.bias)].reshape(product.rows, -1)
     results: list[AnyArray] = []
     kept = [(memories["acc"][output.accumulators], output.columns) for output in product.outputs if output.accumulators is not None]
-    add, steps, narrow = _adding(product, sums), list(_requantised(product, sums)), product.narrow
+    add, requantisation = _adding(product, sums), product.requantisation
     activated = [(output.columns, output.activation) for output in product.outputs if output.activation is not None]
-    writes = [(columns, _writing(memories, columns.stop - columns.start, activation)) for columns, activation in activated]
-    tails = [_tail(memories, activation) for _, activation in activated if len(activation.tail)]
+    writes = [_writing(memories, sums[:, columns], activation) for columns, activation in activated]
+    writes += [_tail(memories, activation) for _, activation in activated if len(activation.tail)]
 
     def multiply() -> None:
         results[:] = [part() for part in parts]
@@ -60,23 +44,20 @@ def bind(product: JoinedProduct, memories: Memories, scratch: Scratch) -> BoundP
             _store(accumulators, [result[:, columns] for result in results])
         add(results)
         results.clear()
-        for step in steps:
-            _requantise(*step)
-        values = sums.astype(np.int8) if narrow else sums
-        for columns, write in writes:
-            write(values[:, columns])
-        for tail in tails:
-            tail()
+        if activated:
+            requantisation.apply(sums)
+        for write in writes:
+            write()
 
-    return BoundProduct(multiply, finish)
+    return multiply, finish
 
 
-def _parts(product: JoinedProduct, memories: Memories, scratch: Scratch) -> Iterator[Callable[[], AnyArray]]:
-    """For each part a function that computes its product [M, N], in scratch memory where the product is float32."""
-    sources, depths, columns = product.sources, product.weights.depths, len(product.bias)
+def _parts(product: JoinedProduct, memories: Memories, scratch: Scratch, free: Float32) -> Iterator[Callable[[], AnyArray]]:
+    """For each part a function that computes its product [M, N], in `free` where the product is float32, one part behind the other."""
+    sources, depths, size = product.sources, product.weights.depths, product.rows * len(product.bias)
     if (backend := product.weights.integers) is not None:
         values = np.empty((product.rows, sum(depths)), np.uint8)
-        reads = [_reading(memories, values, source, span, shift=True) for source, span in zip(sources, spans(depths), strict=True)]
+        reads = _reads(memories, values, sources, depths, np.empty_like(values), shift=True)
 
         def by_backend() -> AnyArray:
             for read in reads:
@@ -90,9 +71,9 @@ def _parts(product: JoinedProduct, memories: Memories, scratch: Scratch) -> Iter
     for number, part in enumerate(product.weights.parts):
         inputs = scratch.inputs(product.rows, len(part.matrix))
         own = slice(part.first, part.last)
-        moves = [_reading(memories, inputs, source, span) for source, span in zip(sources[own], spans(depths[own]), strict=True)]
-        wide = part.matrix.dtype == np.float64
-        result = None if wide else scratch.result(product.offset + number * product.rows * columns, product.rows, columns)
+        own_free = free[number * size :]
+        result = None if part.matrix.dtype == np.float64 else own_free[:size].reshape(product.rows, -1)
+        moves = _reads(memories, inputs, sources[own], depths[own], own_free)
         yield partial(_multiplied, moves, inputs, part.matrix, result)
 
 
@@ -101,6 +82,23 @@ def _multiplied(moves: Sequence[Act], inputs: Float32, matrix: AnyArray, result:
         move()
     product: AnyArray = inputs.astype(np.float64) @ matrix if result is None else np.matmul(inputs, matrix, out=result)
     return product
+
+
+def _reads(
+    memories: Memories, x: AnyArray, sources: Sequence[Source], depths: Sequence[int], free: AnyArray, *, shift: bool = False
+) -> list[Act]:
+    """The functions that put the rows of sources into columns of x [M, K]; `free` is memory that may be overwritten, at least as large.
+
+    Where sources are the places of windows of an image that overlap, its rows are widened once, to `free`, and copied to each window.
+    """
+    kinds = {(source.values, source.unsigned, depth) for source, depth in zip(sources, depths, strict=True)}
+    windows = windows_of(np.stack([numbered(source.rows) for source in sources], axis=1)) if len(kinds) == 1 else None
+    if windows is None or windows.height >= len(x) * len(sources):
+        return [_reading(memories, x, source, span, shift=shift) for source, span in zip(sources, spans(depths), strict=True)]
+    image = free.reshape(-1)[: windows.height * depths[0]].reshape(windows.height, -1)
+    view = windows.of(image)
+    whole = replace(sources[0], rows=windows.rows)
+    return [_reading(memories, image, whole, (0, depths[0]), shift=shift), partial(setitem, x.reshape(view.shape), ..., view)]
 
 
 def _reading(memories: Memories, x: AnyArray, source: Source, span: tuple[int, int], *, shift: bool = False) -> Act:
@@ -114,19 +112,17 @@ def _reading(memories: Memories, x: AnyArray, source: Source, span: tuple[int, i
             into[...] = unsigned(values) if source.unsigned else values
 
         return read_wide
-    if isinstance(source.places, np.ndarray):
+    kind, flip, places = np.uint8 if shift or source.unsigned else np.int8, np.uint8(0 if source.unsigned else SHIFT), regular(source.rows)
+    if isinstance(places, np.ndarray):
 
         def read() -> None:
-            rows = taken(memory, source.places, lanes)
-            into[...] = rows.view(np.uint8) ^ flip if shift else rows.view(np.uint8) if source.unsigned else rows
+            rows = taken(memory, places, lanes).view(kind)
+            into[...] = rows ^ flip if shift else rows
 
-        flip = np.uint8(0 if source.unsigned else SHIFT)
         return read
-    rows = taken(memory, source.places, lanes)
+    rows = taken(memory, places, lanes).view(kind)
     into = x.reshape(*rows.shape[:-1], -1)[..., slice(*span)]
-    if shift:
-        return partial(np.bitwise_xor, rows.view(np.uint8), np.uint8(0 if source.unsigned else SHIFT), out=into)
-    return partial(setitem, into, ..., rows.view(np.uint8) if source.unsigned else rows)  # a tenth faster than np.copyto
+    return partial(np.bitwise_xor, rows, flip, out=into) if shift else partial(setitem, into, ..., rows)  # a tenth faster than np.copyto
 
 
 def _adding(product: JoinedProduct, sums: Float32) -> Callable[[list[AnyArray]], None]:
@@ -141,13 +137,7 @@ def _adding(product: JoinedProduct, sums: Float32) -> Callable[[list[AnyArray]],
     def in_integers(results: list[AnyArray]) -> None:
         sums[...] = _total(results) + product.bias
 
-    match product.sum:
-        case Summation.SINGLE | Summation.PAIR:
-            return exactly
-        case Summation.WIDE | Summation.INTEGERS:
-            return in_integers
-        case _:
-            assert_never(product.sum)
+    return exactly if product.rounds_once else in_integers
 
 
 def _total(results: Sequence[AnyArray]) -> Int32:
@@ -163,50 +153,31 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _requantised(product: JoinedProduct, sums: Float32) -> Iterator[Requantised]:
-    for step in product.passes:
-        low, high = (np.asarray(bound - step.zero, np.float32) for bound in (step.low, step.high))
-        zero = None if isinstance(step.zero, int) and not step.zero else np.asarray(step.zero, np.float32)
-        yield Requantised(sums[:, step.columns], step.multiplier, low, high, zero)
-
-
-def _requantise(sums: Float32, multiplier: Float32, low: Float32, high: Float32, zero: Float32 | None) -> None:
-    """As `numerics.requantise`, in place, of sums and numbers that are float32 already."""
-    np.multiply(sums, multiplier, out=sums)
-    np.rint(sums, out=sums)
-    np.maximum(sums, low, out=sums)
-    np.minimum(sums, high, out=sums)
-    if zero is not None:
-        np.add(sums, zero, out=sums)
-
-
-def _writing(memories: Memories, used: int, activation: Activation) -> Callable[[AnyArray], None]:
-    """The function that writes requantised values [M, used], int8 or float32, through the table if there is one, into the unified
+def _writing(memories: Memories, values: Float32, activation: Activation) -> Act:
+    """The function that writes requantised values [M, used], which are integers, through the table if there is one, into the unified
     buffer."""
-    lanes, look_up, places, memory = slice(used), activation.look_up, activation.places, memories["ub"]
+    lanes, places, memory, block = slice(values.shape[1]), regular(activation.dest), memories["ub"], activation.block
+    look_up = looker(block) if block["has_table"] else None
     if activation.to.bytes_per_value > 1:
 
-        def write_wide(values: AnyArray) -> None:
-            found: DeviceInts = looked_up(values.astype(activation.to.numpy), activation.block, activation.to)
+        def write_wide() -> None:
+            found: DeviceInts = looked_up(values.astype(activation.to.numpy), block, activation.to)
             memories.store("ub", activation.dest, found, lanes)
 
         return write_wide
-    dest = None if isinstance(places, np.ndarray) else taken(memory, places, lanes)
+    if look_up is None and not isinstance(places, np.ndarray):
+        dest = taken(memory, places, lanes)
+        return partial(setitem, dest, ..., values.reshape(dest.shape))
 
-    def write(values: AnyArray) -> None:
-        narrow = values.astype(np.int8, copy=False)
-        found = narrow if look_up is None else look_up(narrow)
-        if dest is None:
-            put(memory, places, lanes, found)
-        else:
-            dest[...] = found.reshape(dest.shape)
+    def write() -> None:
+        put(memory, places, lanes, values if look_up is None else look_up(values.astype(np.int8)))
 
     return write
 
 
 def _tail(memories: Memories, activation: Activation) -> Act:
     """The function that writes the lanes past the used columns."""
-    lanes, tail, places = slice(-len(activation.tail), None), activation.tail, activation.places
+    lanes, tail, places = slice(-len(activation.tail), None), activation.tail, regular(activation.dest)
     if activation.to.bytes_per_value > 1:
         return partial(memories.store, "ub", activation.dest, tail, lanes)
     if isinstance(places, np.ndarray):

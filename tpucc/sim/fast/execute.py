@@ -10,24 +10,21 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
-from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.machines.v1 import V1, Flag, Place
 from tpucc.machines.v1.formats import format_of
-from tpucc.numerics import DeviceInts, Int8, Int32
+from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.fast.backends import Backend, chosen, require
 from tpucc.sim.fast.binding import bind
 from tpucc.sim.fast.groups import Chain, ChainGroup, find_groups
 from tpucc.sim.fast.lanes import Lanes
-from tpucc.sim.fast.product import Activation, JoinedProduct, Output, RequantisedColumns, Scratch, Source, choose_sum, tail_lanes
-from tpucc.sim.fast.walks import looker, regular
+from tpucc.sim.fast.product import Activation, JoinedProduct, Output, Requantisation, Scratch, Source, rounds_once, tail_lanes
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, applied, rows_of
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
@@ -42,22 +39,18 @@ class PreparedStep(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GroupProducts:
-    """The products of one group. With `overlapping`, some result overwrites some input, and all products run before all results are
-    written."""
+    """The products of one group. All of them run before any result is written: a result may overwrite an input."""
 
     products: tuple[JoinedProduct, ...]
-    overlapping: bool
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        found = [bind(product, memories, scratch) for product in self.products]
-        multiplies, finishes = [product.multiply for product in found], [product.finish for product in found]
-        both = [step for product in found for step in product]
-        return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
+        multiplies, finishes = zip(*(bind(product, memories, scratch) for product in self.products), strict=True)
 
+        def run() -> None:
+            for half in multiplies + finishes:
+                half()
 
-def _in_order(steps: Sequence[Callable[[], None]]) -> None:
-    for step in steps:
-        step()
+        return run
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,29 +74,12 @@ class TileStore:
         return partial(memories.write_tile, self.tile, memories.buffers[self.rows])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LateProducts:
-    """Products by tiles that the program writes: their weights are known only when they run. `make` prepares them on scratch memory of
-    their own; `dest` has the rows that they write."""
-
-    make: Callable[[Scratch], GroupProducts]
-    dest: tuple[tuple[RowIndex, DeviceFormat], ...]
-
-    def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
-        def run() -> None:
-            own = Scratch()
-            self.make(own).bind(memories, own)()
-
-        return run
-
-
-def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
-    """The steps of a verified program: a list for each segment between the host's steps. `scratch` is made large enough for them.
+def prepare(program: Program, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[PreparedStep]]:
+    """The steps of a verified program: a list for each segment between the host's steps.
 
     `tiles` are the tiles of the machine that will run the program: the program's own tiles where it writes none.
     """
-    weights = program.tiles if tiles is None else tiles
-    segments: list[list[PreparedStep]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
+    segments = _Preparation(program, backend, program.tiles if tiles is None else tiles).segments()
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
@@ -112,16 +88,14 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tile
         for index, step in enumerate(steps):
             if isinstance(step, GroupProducts):
                 lanes.multiplied(step.products)
-            elif isinstance(step, LateProducts):
-                lanes.written(step.dest)
             elif isinstance(step, SingleInstruction) and (narrow := lanes.narrowed(step.action)) is not None:
                 steps[index] = narrow
     return segments
 
 
 class _Preparation:
-    def __init__(self, program: Program, scratch: Scratch, backend: Backend, tiles: Int8) -> None:
-        self._program, self._scratch, self._tiles = program, scratch, tiles
+    def __init__(self, program: Program, backend: Backend, tiles: Int8) -> None:
+        self._program, self._tiles = program, tiles
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
@@ -139,15 +113,20 @@ class _Preparation:
         stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
         segments: list[list[PreparedStep]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
-            if isinstance(item, ChainGroup):
-                segments[-1].append(self._late(item) if self._is_late(item) else self._products(item, self._scratch, self._store))
+            if isinstance(item, tuple):
+                segments[-1] += self._one_by_one(item) if self._is_late(item) else [self._products(item)]
             elif self._effects.interrupts[item]:
                 segments.append([])
             elif self._effects.stores[item]:
                 segments[-1].append(TileStore(int(code["index"][item]), _dense(self._instruction(item), Place.HOST)))
-            elif (action := self._action(item)) is not None:
-                segments[-1].append(SingleInstruction(action))
+            else:
+                segments[-1] += self._single(item)
         return segments
+
+    def _single(self, index: int) -> list[PreparedStep]:
+        """The step of one instruction; none for one that neither moves nor computes anything."""
+        action = self._action(index)
+        return [] if action is None else [SingleInstruction(action)]
 
     def _action(self, index: int) -> AppliedInstruction | None:
         tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
@@ -158,24 +137,21 @@ class _Preparation:
 
     def _is_late(self, group: ChainGroup) -> bool:
         """Whether a group multiplies by a tile that the program writes."""
-        return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
+        return any(self._tile[index] >= len(self._program.tiles) for chain in group for index in chain.multiplies)
 
-    def _late(self, group: ChainGroup) -> LateProducts:
-        activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
-        dest = tuple((_rows(activate, Place.DEST), format_of(activate.flags)) for activate in activates)
-        return LateProducts(lambda scratch: self._products(group, scratch, WeightStore(self._tiles)), dest)
+    def _one_by_one(self, group: ChainGroup) -> list[PreparedStep]:
+        """The steps of a group whose weights are known only when it runs: its instructions in the order of the program."""
+        indices = sorted(index for chain in group for index in (*chain.multiplies, chain.activate) if index >= 0)
+        return [step for index in indices for step in self._single(index)]
 
-    def _products(self, group: ChainGroup, scratch: Scratch, store: WeightStore) -> GroupProducts:
-        """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
+    def _products(self, group: ChainGroup) -> GroupProducts:
+        """One product for each set of input rows. Their results have memory side by side."""
         products: list[JoinedProduct] = []
         offset = 0
-        for chains in self._alike(group.chains):
-            product = self._product(chains, offset, store)
-            products.append(product)
-            scratch.reserve(product.inputs_size, offset + product.results_size)
-            if group.overlapping:
-                offset += product.results_size
-        return GroupProducts(tuple(products), group.overlapping)
+        for chains in self._alike(group):
+            products.append(product := self._product(chains, offset))
+            offset += product.scratch_size
+        return GroupProducts(tuple(products))
 
     def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
         """The chains by the walks of their input rows, in order of appearance."""
@@ -187,17 +163,16 @@ class _Preparation:
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
-    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> JoinedProduct:
+    def _product(self, chains: list[Chain], offset: int) -> JoinedProduct:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
-        walks = [_rows(multiply, Place.UB) for multiply in multiplies]
         sources = tuple(
-            Source(rows, regular(rows), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags)
-            for rows, multiply in zip(walks, multiplies, strict=True)
+            Source(_rows(multiply, Place.UB), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags) for multiply in multiplies
         )
         largest = tuple(V1.largest_inputs[[multiply.flags for multiply in multiplies]].tolist())
-        weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest, self._backend)
+        tiles = tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains)
+        weights = self._store.weights(tiles, largest, self._backend)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
-        bias = np.concatenate([_bias(output) for output in outputs])
+        bias = _of_columns(outputs, "bias").astype(np.int32)
         rows = _dense(multiplies[0], Place.ACC)
         return JoinedProduct(
             rows=rows.stop - rows.start,
@@ -205,8 +180,8 @@ class _Preparation:
             weights=weights,
             outputs=outputs,
             bias=bias,
-            passes=tuple(_passes(outputs)),
-            sum=choose_sum(weights.parts, bias),
+            requantisation=Requantisation.of(*(_of_columns(outputs, name) for name in ("multiplier", "zero", "low", "high"))),
+            rounds_once=rounds_once(weights.parts, bias),
             offset=offset,
         )
 
@@ -216,39 +191,14 @@ class _Preparation:
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to, dest = format_of(activate.flags), _rows(activate, Place.DEST)
-        look_up = looker(block) if block["has_table"] else None
-        return Activation(dest, regular(dest), block, to, tail_lanes(block, columns.stop - columns.start, to), look_up)
+        to = format_of(activate.flags)
+        return Activation(_rows(activate, Place.DEST), block, to, tail_lanes(block, columns.stop - columns.start, to))
 
 
-def _bias(output: Output) -> Int32:
-    """The bias of the output's used columns; zeros where the output isn't activated."""
-    used = output.columns.stop - output.columns.start
-    if output.activation is None:
-        return np.zeros(used, np.int32)
-    bias: Int32 = output.activation.block["bias"][:used]
-    return bias
-
-
-def _passes(outputs: Sequence[Output]) -> Iterator[RequantisedColumns]:
-    """The passes over runs of activated outputs."""
-    for activated, run in groupby(outputs, lambda output: output.activation is not None):
-        if activated:
-            yield _pass(list(run))
-
-
-def _pass(outputs: Sequence[Output]) -> RequantisedColumns:
-    """One pass over several outputs. A number that is the same in all columns stands once."""
-    widths = [output.columns.stop - output.columns.start for output in outputs]
-    blocks = [output.activation.block for output in outputs if output.activation is not None]
-    columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
-    multipliers = [block["multiplier"][:width] for block, width in zip(blocks, widths, strict=True)]
-
-    def of_columns(name: str) -> int | Int32:
-        numbers = [int(block[name]) for block in blocks]
-        return numbers[0] if len(set(numbers)) == 1 else np.repeat(np.array(numbers, np.int32), widths)
-
-    return RequantisedColumns(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
+def _of_columns(outputs: Sequence[Output], name: str) -> AnyArray:
+    """A number of the outputs' blocks for each column; 0 for outputs that aren't activated."""
+    numbers = ((output.activation.block[name] if output.activation else 0, output.columns) for output in outputs)
+    return np.concatenate([np.resize(number, columns.stop - columns.start) for number, columns in numbers])
 
 
 def _rows(instruction: DecodedInstruction, place: Place) -> RowIndex:
@@ -266,16 +216,15 @@ def _dense(instruction: DecodedInstruction, place: Place) -> slice:
 class Simulator:
     """A program prepared once, to be run many times. The program must have passed the verifier.
 
-    Memory: the machine's own, the weights in float32 (four times their size), and the largest layer's inputs and results.
+    Memory: the machine's own, the weights in float32 (four times their size), and up to four times the largest layer's inputs and results.
     """
 
     def __init__(self, program: Program, backend: Backend = "numpy") -> None:
         require(backend)
         self.program = program
-        self._memories = Memories.of(program)
-        self._scratch = Scratch()
-        segments = prepare(program, self._scratch, backend, self._memories.tiles)
-        self._segments = [[step.bind(self._memories, self._scratch) for step in steps] for steps in segments]
+        self._memories, scratch = Memories.of(program), Scratch()
+        segments = prepare(program, backend, self._memories.tiles)
+        self._segments = [[step.bind(self._memories, scratch) for step in steps] for steps in segments]
 
     @np.errstate(over="ignore")  # a scaled sum may be infinite: it is clamped
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:

@@ -51,14 +51,8 @@ class Chain:
     live: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ChainGroup:
-    """Chains that run as a whole. With `overlapping`, some chain writes rows that a chain of the group reads."""
-
-    chains: tuple[Chain, ...]
-    overlapping: bool
-
-
+ChainGroup = tuple[Chain, ...]
+"""Chains that run as a whole. Some may write rows that others read."""
 Item = ChainGroup | int
 """A group, or the index of an instruction that runs by itself."""
 
@@ -117,7 +111,7 @@ class _Finder:
         self._chains: list[_Open] = []
         self._postponed: list[int] = []
         self._touched, self._touched_later = _Touched(target.unified_buffer_rows), _Touched(target.unified_buffer_rows)
-        self._overlapping = self._transfer_postponed = False
+        self._transfer_postponed = False
 
     def multiply(self, index: int) -> None:
         rows, accumulates = self._sources[0].rows(index), self._accumulates[index]
@@ -138,7 +132,6 @@ class _Finder:
             self.items.append(index)
             return
         chain.activate = index
-        self._overlapping = self._overlapping or self._touched.reads(rows)
         self._touched.written[rows] = self._touched.number
 
     def other(self, index: int) -> None:
@@ -166,12 +159,12 @@ class _Finder:
         chains = [Chain(tuple(c.multiplies), c.activate, self._live[max(c.multiplies[-1], c.activate)]) for c in ended]
         needed = tuple(chain for chain in chains if chain.live or chain.activate >= 0)
         if needed:
-            self.items.append(ChainGroup(needed, self._overlapping))
+            self.items.append(needed)
         self.items.extend(self._postponed)
         self._touched.clear()
         self._touched_later.clear()
         self._chains, self._postponed, self._results = [], [], 0
-        self._overlapping = self._transfer_postponed = False
+        self._transfer_postponed = False
         for chain in moving:
             self._move(chain)
 

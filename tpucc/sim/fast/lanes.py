@@ -8,82 +8,68 @@ the others. If they aren't known of a row, all its lanes count as in use.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import ComputeRows, FunctionSpec
 from tpucc.machines.v1 import FUNCTIONS, Function, Place
 from tpucc.machines.v1.formats import format_of
 from tpucc.machines.v1.functions import ParameterBlock
-from tpucc.numerics import EXACT, Float32, Int8, Int64, requantise_in_place
-from tpucc.sim.fast.product import JoinedProduct, Scratch
-from tpucc.sim.fast.walks import Grid, RowsOrGrid, looker, near, put, regular, taken
-from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, after
+from tpucc.numerics import AnyArray, Float32, Int8, Int64
+from tpucc.sim.fast.pool import RegularPool
+from tpucc.sim.fast.product import JoinedProduct, Requantisation, Scratch
+from tpucc.sim.fast.walks import Grid, RowsOrGrid, as_grid, looker, put, regular, taken
+from tpucc.sim.memories import AppliedInstruction, Memories, RowIndex, after, numbered
 from tpucc.sim.ports import column_blocks
 
-Compute = Callable[[Sequence[Int8]], Int8]
-"""A function from the sources to the result, all with the lanes in use."""
-CACHED = 2**17
-"""The number of values of windows that are computed at once."""
-SMALL = 2**14
-"""Indices of which one array is kept for each shape."""
+Compute = Callable[[Sequence[Int8]], AnyArray]
+"""A function from the sources to the result, all with the lanes in use. Results are int8 or the same integers in float32."""
+PrepareCompute = Callable[[Scratch, tuple[int, ...]], Compute]
+"""The function for a result of a shape, in memory that steps share."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Narrow:
-    """An 8-bit vector or pool instruction: `compute` on the lanes in use, `tail` in all others."""
+    """An 8-bit vector or pool instruction: the function of `prepare` on the lanes in use, `tail` in all others."""
 
     sources: tuple[tuple[RowsOrGrid, slice], ...]
     dest: RowsOrGrid
     lanes: slice
     rest: slice
     tail: Int8
-    compute: Compute
+    prepare: PrepareCompute
 
     def bind(self, memories: Memories, scratch: Scratch) -> Callable[[], None]:
         """The function that runs the instruction on these memories, on views of rows that lie regularly. All source rows are read before
         any row is written."""
-        memory, (first, lanes), *others = memories["ub"], *self.sources
-        if _are_windows(first) and self.lanes.stop:
-            return partial(self._finish, memory, partial(self._of_windows, memory, *near(first), lanes, others))
-        if any(isinstance(rows, np.ndarray) for rows in (self.dest, *(rows for rows, _ in self.sources))):
-            return partial(self._finish, memory, partial(self._of_rows, memory))
+        memory, used, tail = memories["ub"], self.lanes.stop, self.tail
+        rows = taken(memory, self.sources[0][0], slice(0))
+        compute = self.prepare(scratch, (*rows.shape[:-1], used))
+        if not all(isinstance(rows, Grid) for rows in (self.dest, *(rows for rows, _ in self.sources))):
+            return partial(self._run_on_rows, memory, compute)
         sources = [taken(memory, rows, lanes) for rows, lanes in self.sources]
         dest, rest = taken(memory, self.dest, self.lanes), taken(memory, self.dest, self.rest)
-        tail, compute = self.tail, self.compute
-        used, leading = dest.shape[-1], dest.shape[:-1]
 
         def run() -> None:
             if used:
-                result = compute(sources)
-                dest[...] = result.reshape(*leading, result.shape[-1])
+                dest[...] = compute(sources)
             if len(tail):
                 rest[...] = tail
 
         return run
 
-    def _finish(self, memory: Int8, results: Callable[[], Int8]) -> None:
-        """Writes the results and the tail, where some rows don't lie regularly."""
+    def _run_on_rows(self, memory: Int8, compute: Compute) -> None:
+        """Runs the instruction where some rows don't lie regularly: they are gathered each time."""
         if self.lanes.stop:
-            put(memory, self.dest, self.lanes, results())
+            put(memory, self.dest, self.lanes, compute([taken(memory, rows, lanes) for rows, lanes in self.sources]))
         if len(self.tail):
             put(memory, self.dest, self.rest, self.tail)
-
-    def _of_rows(self, memory: Int8) -> Int8:
-        return self.compute([taken(memory, rows, lanes) for rows, lanes in self.sources])
-
-    def _of_windows(self, memory: Int8, rows: slice, windows: Int64, lanes: slice, others: Sequence[tuple[RowsOrGrid, slice]]) -> Int8:
-        """The results [M, lanes] of windows [M, W] of rows, so many at once as stay in the cache."""
-        image, beside = np.ascontiguousarray(memory[rows, lanes]), [taken(memory, places, columns) for places, columns in others]
-        step = max(1, CACHED // (windows.shape[1] * image.shape[1]))
-        parts = (windows[at : at + step] for at in range(0, len(windows), step))
-        return np.concatenate([self.compute([image.take(part, axis=0, mode="wrap"), *beside]) for part in parts])
 
 
 @dataclass(eq=False)
@@ -111,7 +97,7 @@ class Lanes:
     """The constant rows; lanes that some row uses are zero."""
 
     def __post_init__(self) -> None:
-        program, self._numbers, self._indices = self.program, dict[bytes, int](), kept_indices()
+        program, self._numbers = self.program, dict[bytes, int]()
         self.mxu = program.target.mxu
         self._kind(np.zeros(self.mxu, np.int8))
         self.ub, self.host = RowLanes.of(program.target.unified_buffer_rows), RowLanes.of(program.host_rows)
@@ -141,12 +127,7 @@ class Lanes:
                     else:
                         self._unknown(done.dest, done.to.bytes_per_value)
 
-    def written(self, dest: Iterable[tuple[RowIndex, DeviceFormat]]) -> None:
-        """Adds the write of unknown results to these rows."""
-        for rows, format in dest:
-            self._unknown(rows, format.bytes_per_value)
-
-    def narrowed(self, action: AppliedInstruction) -> Narrow | None:
+    def narrowed(self, action: AppliedInstruction) -> Narrow | RegularPool | None:
         """Adds an action. Returns the action on the lanes in use, where the vector unit computes it in 8 bits; None for any other
         action."""
         place, dest = action.writes
@@ -158,13 +139,13 @@ class Lanes:
             self._copied(self.host, action.reads[0][1], self.ub, dest)
             return None
         format = format_of(action.flags)
-        compute = compute_of(action, self._indices) if format.bytes_per_value == 1 else None
+        compute = compute_of(action) if format.bytes_per_value == 1 else None
         if compute is None:
             self._unknown(dest, format.bytes_per_value)
             return None
         return self._narrow(compute, action, dest)
 
-    def _narrow(self, compute: Compute, action: AppliedInstruction, dest: RowIndex) -> Narrow:
+    def _narrow(self, compute: PrepareCompute, action: AppliedInstruction, dest: RowIndex) -> Narrow | RegularPool:
         used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
@@ -182,8 +163,10 @@ class Lanes:
         self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail])))
         lanes = slice(0, used)
         read = [slice(0, 1) if action.flags & action.machine.rows_at(place).splat else lanes for place, _ in action.reads]
-        sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
-        return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
+        if kernel is not None and used and (pool := RegularPool.of(action, used, tail)) is not None:
+            return pool
+        to, *places = _alike(dest, [rows for _, rows in action.reads])
+        return Narrow(tuple(zip(places, read, strict=True)), to, lanes, slice(used, None), tail, compute)
 
     def _tail(self, action: AppliedInstruction, kinds: Sequence[Int64]) -> Int8:
         """The result of the action on rows of constants: one row. The rows of a source are alike, but for weights."""
@@ -227,16 +210,19 @@ def _are_windows(rows: RowsOrGrid) -> TypeGuard[Int64]:
     return isinstance(rows, np.ndarray) and rows.ndim == 2
 
 
-def _alike(sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
-    """The sources as grids, where all are grids of one shape; else the sources themselves."""
-    grids = [rows if _are_windows(rows) else regular(rows) for rows in sources]
-    same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
-    return grids if len(same) == 1 and None not in same else sources
+def _alike(dest: RowIndex, sources: Sequence[RowIndex]) -> Sequence[RowsOrGrid]:
+    """The rows of the result and of its sources as grids of one shape, where all are; else as they are."""
+    places = [regular(dest), *sources]
+    if isinstance(places[0], np.ndarray) or any(_are_windows(rows) for rows in sources):
+        return places
+    shaped = (each for each in map(regular, (dest, *sources)) if isinstance(each, Grid))
+    outer, inner = next(((grid.outer, grid.inner) for grid in shaped), (1, numbered(dest).size))
+    grids = [grid for rows in (dest, *sources) if (grid := as_grid(rows, outer, inner)) is not None]
+    return grids if len(grids) == len(places) else places
 
 
-def compute_of(action: AppliedInstruction, indices: MakeIndices) -> Compute | None:
-    """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function.
-    A table of two operands is read at `indices` of their shape."""
+def compute_of(action: AppliedInstruction) -> PrepareCompute | None:
+    """The action's function on 8-bit values, whose parameters are read from the block once; None for an action without such a function."""
     operands, constants = [action.machine.rows_at(place).operand for place, _ in action.reads], action.constants
 
     def computed(sources: Sequence[Int8]) -> Int8:
@@ -247,80 +233,53 @@ def compute_of(action: AppliedInstruction, indices: MakeIndices) -> Compute | No
     if row is None:
         return None
     if row.function is Function.COPY:
-        return lambda sources: sources[0]
+        return lambda scratch, shape: lambda sources: sources[0]
     if row.function is Function.TABLE:
         look_up = looker(constants["block"])
-        return lambda sources: look_up(sources[0])
-    if row.function is Function.WEIGHTED:
-        return _weighted(computed, constants["block"])
-    return _by_table(computed, indices) if row.reads & Place.UB2 else computed
-
-
-def _weighted(computed: Compute, block: ParameterBlock) -> Compute:
-    """A function of windows of rows times rows of weights, in float32 where its sums and its bias are exact in it: then adding them rounds
-    once, as the conversion of an int32 sum does."""
-    bias = block["bias"].astype(np.float32)
-    if (bias.astype(np.int64) != block["bias"]).any():
-        return computed
-    look_up = looker(block) if block["has_table"] else None
-
-    def compute(sources: Sequence[Int8]) -> Int8:
-        windows, weights = sources
-        _, count, lanes = windows.shape
-        if count * 128 * 128 >= EXACT:
-            return computed(sources)
-        sums: Float32 = np.einsum("mwl,wl->ml", windows.astype(np.float32), weights.astype(np.float32))
-        sums += bias[:lanes]
-        requantise_in_place(sums, block["multiplier"][:lanes], int(block["zero"]), int(block["low"]), int(block["high"]))
-        values = sums.astype(np.int8)
-        return values if look_up is None else look_up(values)
-
-    return compute
-
-
-def _by_table(computed: Compute, indices: MakeIndices) -> Compute:
-    """A function of two operands, as a table of its 65,536 results: looking up takes a third of the time that computing takes on small
-    operands, and less on large ones too."""
+        return lambda scratch, shape: lambda sources: look_up(sources[0])
+    if not row.reads & Place.UB2:
+        return lambda scratch, shape: computed
+    if (combine := _PAIRS.get(Function(row.function))) is not None and not constants["block"]["has_table"]:
+        return partial(_in_place, combine, constants["block"])
     byte = np.arange(256, dtype=np.uint8).view(np.int8)
-    table = computed((byte[:, None], byte)).reshape(-1)
+    return partial(_by_table, computed((byte[:, None], byte)).reshape(-1))
+
+
+def _by_table(table: Int8, scratch: Scratch, shape: tuple[int, ...]) -> Compute:
+    """A function of two operands by the table of its results [65536]: on small operands faster than in place and by its own table."""
+    entries, high, low = scratch.entries(shape)
 
     def compute(sources: Sequence[Int8]) -> Int8:
-        a, b = sources
-        index, high, low = indices((*a.shape[:-1], max(a.shape[-1], b.shape[-1])))
-        high[...], low[...] = a, b
-        found: Int8 = table.take(index, mode="wrap")  # no number is outside: "wrap" saves the check
+        high[...], low[...] = sources
+        found: Int8 = table.take(entries, mode="wrap")  # no number is outside: "wrap" saves the check
         return found
 
     return compute
 
 
-class PairIndices(NamedTuple):
-    """The entries of a table of 65,536 results that are read, int64, and views of the two bytes that each consists of: those of the first
-    and the second operand. All have one shape."""
-
-    entry: Int64
-    high: Int8
-    low: Int8
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...]) -> PairIndices:
-        index = np.zeros(shape, "<i8")
-        digits = index.view(np.int8).reshape(*shape, 8)
-        return cls(index, digits[..., 1], digits[..., 0])
+_PAIRS = {Function.ADD: np.add, Function.SUBTRACT: np.subtract, Function.MULTIPLY: np.multiply}
+"""Of the functions that are computed in place; any other one is looked up."""
 
 
-MakeIndices = Callable[[tuple[int, ...]], PairIndices]
+def _in_place(combine: np.ufunc, block: ParameterBlock, scratch: Scratch, shape: tuple[int, ...]) -> Compute:
+    """A function of two operands, step by step as its row in `FUNCTIONS` has it, in float32 and in place."""
+    first: Float32
+    first, second = (operand.reshape(shape) for operand in scratch.inputs(2, math.prod(shape)))
+    zero_a, zero_b, scale_a, scale_b = (np.asarray(block[name], np.float32) for name in ("zero_a", "zero_b", "scale_a", "scale_b"))
+    requantisation = Requantisation.of(scale_a, block["zero"], block["low"], block["high"])
 
+    def compute(sources: Sequence[Int8]) -> Float32:
+        first[...], second[...] = sources
+        np.subtract(first, zero_a, out=first)
+        np.subtract(second, zero_b, out=second)
+        if combine is np.multiply:
+            np.multiply(first, second, out=first)
+            requantisation.apply(first)
+        else:
+            np.multiply(first, scale_a, out=first)
+            np.multiply(second, scale_b, out=second)
+            combine(first, second, out=first)
+            requantisation.round(first)
+        return first
 
-def kept_indices() -> MakeIndices:
-    """A function that makes indices of a shape, small ones once. `take` would convert indices of another type each time."""
-    known: dict[tuple[int, ...], PairIndices] = {}
-
-    def indices(shape: tuple[int, ...]) -> PairIndices:
-        if (found := known.get(shape)) is None:
-            found = PairIndices.of(shape)
-            if found.entry.size <= SMALL:
-                known[shape] = found
-        return found
-
-    return indices
+    return compute

@@ -7,8 +7,9 @@ rows, of the source and of the result, have steps of a walk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,7 +40,33 @@ class Move:
     results: Int64
 
 
-def moves_of(places: Int64, operands: Mapping[int, tuple[Value, int, int]], lanes: int) -> list[Move]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Moves:
+    """The moves that make a matrix [rows, columns]: its segments in the order of the moves, and where the next move begins.
+
+    `keys` [4, segments] are the first column of a segment in the matrix, its lanes, the number of its source and its first lane there;
+    `sources` and `results` are its rows.
+    """
+
+    keys: Int64
+    sources: Int64
+    results: Int64
+    begins: Int64
+    values: Mapping[int, Value]
+    rows: int
+    lanes: int
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __iter__(self) -> Iterator[Move]:
+        for first, after in pairwise([*self.begins.tolist(), len(self.results)]):
+            to, length, number, start = self.keys[:, first].tolist()
+            results = self.results[first:after] + to // self.lanes * self.rows
+            yield Move(self.values[number], start, to % self.lanes, length, self.sources[first:after], results)
+
+
+def moves_of(places: Int64, operands: Mapping[int, tuple[Value, int, int]], lanes: int) -> Moves:
     """The moves that make a matrix [rows, columns] of the elements at these places, column block by column block and lane by lane.
 
     `operands` has by their numbers the values and the sizes of the matrices as which they lie."""
@@ -65,13 +92,10 @@ def moves_of(places: Int64, operands: Mapping[int, tuple[Value, int, int]], lane
     result_row, result_column = first // columns, first % columns
     keys = np.stack([result_column, lengths, numbers.flat[first], lane.flat[first]])
     order = np.lexsort((result_row, *keys[::-1]))
-    changes = np.flatnonzero((np.diff(keys[:, order], axis=1) != 0).any(axis=0)) + 1
-    found = []
-    for group in np.split(order, changes):
-        to, length, number, start = keys[:, group[0]].tolist()
-        results = result_row[group] + to // lanes * rows
-        found.append(Move(operands[number][0], start, to % lanes, length, row.flat[first[group]], results))
-    return found
+    keys = keys[:, order]
+    changes = (np.diff(keys, axis=1, prepend=-1) != 0).any(axis=0)
+    values = {number: value for number, (value, _, _) in operands.items()}
+    return Moves(keys, row.flat[first[order]], result_row[order], np.flatnonzero(changes), values, rows, lanes)
 
 
 def walks_of(move: Move) -> Iterator[Walk]:
@@ -118,7 +142,7 @@ def _runs(rows: Int64) -> Iterator[Run]:
         at = end
 
 
-def emit(code: Code, made: list[Move], sources: Mapping[int, Matrix], y: Matrix) -> None:
+def emit(code: Code, made: Sequence[Move], sources: Mapping[int, Matrix], y: Matrix) -> None:
     """Emits moves into the rows of a matrix. A column block that has numbers is filled with the first of them, before the others move."""
     blocks = -(-y.columns // code.lanes)
     for block in range(blocks):

@@ -162,10 +162,13 @@ class Trace:
                 found = np.arange(x.number * PLACES, x.number * PLACES + x.size).reshape(x.shape)
         return found
 
+    def sources(self, places: Int64) -> list[Value]:
+        """The values whose elements are at these places, in order."""
+        return [self.values[number] for number in np.flatnonzero(np.bincount(places.reshape(-1) // PLACES)).tolist()]
+
     def moved(self, places: Int64) -> Value:
         """The value of the elements at these places."""
-        numbers = np.unique(places // PLACES).tolist()
-        operands = tuple(self.values[number] for number in numbers)
+        operands = tuple(self.sources(places))
         first = operands[0] if operands else self.number(0.0)
         if len(operands) < 2 and first.kind is Kind.NUMBER:
             return self.number(first.what, places.shape)

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-import numpy as np
-
 from tpucc.machines.v2.expressions import SOURCES, number_text
 from tpucc.machines.v2.functions import Function
 from tpucc.numerics import Int64
 from tpucc.training.lowering.code import Access, Code, Matrix, Rows
 from tpucc.training.lowering.fusion import Fusion, Tree
-from tpucc.training.lowering.moves import Move, emit, moves_of
+from tpucc.training.lowering.moves import Moves, emit, moves_of
 from tpucc.training.lowering.products import Side, multiply, turn
-from tpucc.training.lowering.trace import PLACES, Kind, Shape, Trace, Untraceable, Value
+from tpucc.training.lowering.trace import Kind, Shape, Trace, Untraceable, Value
 
 SIGNED = {Kind.SUM: "a + b", Kind.LARGEST: "max(a, b)"}
 """What makes one of two elements, for sums and largest values."""
@@ -150,15 +148,13 @@ class Values:
 
     def _moved(self, y: Matrix, places: Int64) -> Matrix:
         """A matrix of the elements at these places."""
-        emit(self._code, self._moves(places.reshape(y.size)), {value.number: self.matrix(value) for value in self._sources(places)}, y)
+        moves = list(self._moves(places.reshape(y.size)))
+        emit(self._code, moves, {value.number: self.matrix(value) for value in self._trace.sources(places)}, y)
         return y
 
-    def _moves(self, places: Int64) -> list[Move]:
-        of = {value.number: (value, *self.matrix(value).size) for value in self._sources(places)}
+    def _moves(self, places: Int64) -> Moves:
+        of = {value.number: (value, *self.matrix(value).size) for value in self._trace.sources(places)}
         return moves_of(places, of, self._code.lanes)
-
-    def _sources(self, places: Int64) -> list[Value]:
-        return [self._trace.values[number] for number in np.unique(places // PLACES).tolist()]
 
     def _transposed(self, x: Matrix) -> Matrix:
         """Rows as columns, block by block."""

@@ -1,6 +1,6 @@
 """What changes in a run of a program if one element of its inputs is another number: of each instruction the rows that it makes otherwise.
 
-The program is executed twice, side by side, and only what reaches some rows of its outputs (`tpucc.sim.slices`). The integers are
+The program is executed twice, side by side, and only what reaches some rows of its outputs (`tpucc.explain.slices`). The integers are
 the machine's. Values have 8 bits: a row of a memory has whole values.
 """
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpucc.explain.slices import RUN, Slice
 from tpucc.isa.effects import Bools
 from tpucc.isa.program import Port, Program
 from tpucc.machine.instruction import DecodedInstruction
@@ -20,7 +21,6 @@ from tpucc.numerics import AnyArray, Int64
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.memories import AppliedInstruction, RowIndex, numbered, rows_of
 from tpucc.sim.ports import column_blocks
-from tpucc.sim.slices import RUN, Slice
 
 TILES = "tiles"
 """Stands for weight memory among the memories: it has `mxu` rows for each tile."""

@@ -1,15 +1,17 @@
 """A program that is executed again and again on the same memories: what is the same each time is prepared once.
 
-Each instruction becomes a call. Rows that a slice names are views of the memories, made once; only rows that repeat are gathered each time.
-Several cores run a program in lockstep: each alone up to an exchange, which all execute together. It is for machines whose instructions
-move and compute rows, and push entries of a queue: without a register, and without a host.
+Each instruction becomes a call. Neighbours that move rows in the same way, as those for the items of a batch, become one call. Rows that a
+slice names are views of the memories, made once; only rows that repeat are gathered each time. Several cores run a program in lockstep:
+each alone up to an exchange, which all execute together. It is for machines whose instructions move and compute rows, and push entries of a
+queue: without a register, and without a host.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from tpucc.isa.program import Program
 from tpucc.machine.instruction import DecodedInstruction
 from tpucc.numerics import AnyArray
-from tpucc.sim.memories import Memories, applied
+from tpucc.sim.memories import AppliedInstruction, Memories, applied, numbered
 
 Call = Callable[[], None]
 
@@ -47,12 +49,30 @@ class Repeated:
         self._entry: Any = None
         self.stages: list[list[Call]] = [[]]
         self.exchanges: list[Exchange] = []
-        for instruction in map(machine.read, program.instructions):
-            if instruction.reads & machine.exchange:
-                self.exchanges.append(self._exchange(instruction))
+        computing = (instruction for instruction in map(machine.read, program.instructions) if instruction.compute is not None)
+        for _, group in groupby(enumerate(computing), key=_alike):
+            instructions = [instruction for _, instruction in group]
+            if instructions[0].reads & machine.exchange:
+                self.exchanges.append(self._exchange(instructions[0]))
                 self.stages.append([])
             else:
-                self.stages[-1] += self._calls_of(instruction)
+                self.stages[-1] += (call for action in self._joined(instructions) for call in self._calls_of(instructions[0], action))
+
+    def _joined(self, instructions: Sequence[DecodedInstruction]) -> list[AppliedInstruction]:
+        """Instructions that are alike as one, where none writes rows that another one reads or writes."""
+        actions = [action for each in instructions if (action := applied(self.program, each, None, -1)) is not None]
+        if len(actions) < 2:
+            return actions
+        first, of = actions[0], self.program.machine.rows_at
+        written = np.concatenate([numbered(action.writes[1]) for action in actions])
+        reads = [
+            (place, np.concatenate([numbered(action.reads[operand][1]) for action in actions]))
+            for operand, (place, _) in enumerate(first.reads)
+        ]
+        memory = of(first.writes[0]).memory
+        others = [rows for place, rows in reads if of(place).memory == memory and not np.array_equal(rows, written)]
+        apart = len(np.unique(written)) == len(written) and not any(np.isin(rows, written).any() for rows in others)
+        return [replace(first, reads=tuple(reads), writes=(first.writes[0], written))] if apart else actions
 
     def _exchange(self, instruction: DecodedInstruction) -> Exchange:
         action = applied(self.program, instruction, None, -1)
@@ -65,12 +85,11 @@ class Repeated:
 
         return Exchange(self.memories[of.memory][rows], compute)
 
-    def _calls_of(self, instruction: DecodedInstruction) -> list[Call]:
+    def _calls_of(self, instruction: DecodedInstruction, action: AppliedInstruction) -> list[Call]:
         """What an instruction does: it takes an entry of the queue, and computes rows or an entry."""
         machine, queue = self.program.machine, self.program.machine.queue
-        action = applied(self.program, instruction, None, -1)
-        if action is None:
-            return []
+        if (lanes := instruction.spec.copied(instruction)) is not None:
+            return [self._copy(action, *lanes)]
         named = [(machine.rows_at(place), rows) for place, rows in action.reads]
         held = [
             (of.operand, self.memories[of.memory][:, :1] if of.splat & int(action.flags) else self.memories[of.memory], rows)
@@ -94,8 +113,21 @@ class Repeated:
         place, rows = action.writes
         return [*calls, _writing(self.memories[machine.rows_at(place).memory], rows, computed)]
 
+    def _copy(self, action: AppliedInstruction, source: slice, target: slice) -> Call:
+        """The call that copies lanes of rows."""
+        (place, rows), (to, written), of = action.reads[0], action.writes, self.program.machine.rows_at
+        given, result = self.memories[of(place).memory][:, source], self.memories[of(to).memory][:, target]
+        return lambda: result.__setitem__(written, given[rows])
+
     def _take(self) -> None:
         self._entry = self._queue.popleft()
+
+
+def _alike(place: tuple[int, DecodedInstruction]) -> Hashable:
+    """The same for neighbours that differ only in their rows, if each row is computed by itself; else another one for each."""
+    number, instruction = place
+    fields = [instruction[operand.field] for operand in instruction.spec.operands if operand.space in ("lane", "extent", "function")]
+    return (instruction.opcode, int(instruction.flags), *fields) if instruction.spec.by_rows else number
 
 
 def run_together(cores: Sequence[Repeated]) -> None:

@@ -1,4 +1,4 @@
-"""The places of a layer's weights in its tiles, for statistics, listings and pictures.
+"""The places of a layer's weights in its tiles, for statistics and pictures.
 
 A layer's tiles are cut from a matrix of its inputs and outputs. Two layers have more than their weights there: a grouped convolution has
 zeros between its groups, and a product with a stack of matrices has them one below the other.
@@ -41,13 +41,13 @@ def tile_grid(layer: LayerInfo, mxu: int) -> TileGrid:
     across = max(1, -(-width // mxu))
     line, column = np.divmod(np.arange(len(rows)), across)
     heights = rows[::across]
-    starts, whole = np.cumsum(heights) - heights, int(heights.sum())
+    starts = np.cumsum(heights) - heights
     groups = width // layer.group[1] if all(layer.group) else 1
-    matrices = whole // depth if groups == 1 and depth and whole and whole % depth == 0 else 1
-    matrix, first = np.divmod(starts, depth) if matrices > 1 else (np.zeros_like(starts), starts)
+    matrices, numbers = layer.stack(mxu)
+    matrix = np.array(numbers, np.int64)
     lines = max(1, len(heights) // matrices)
     used = _in_groups(starts[line], rows, column * mxu, columns, layer.group, groups) if groups > 1 else rows * columns
-    return TileGrid(across, matrices, groups, matrix[line], line % lines, column, first[line], column * mxu, used)
+    return TileGrid(across, matrices, groups, matrix, line % lines, column, starts[line] - depth * matrix, column * mxu, used)
 
 
 def _in_groups(top: Int64, rows: Int64, left: Int64, columns: Int64, group: tuple[int, int], groups: int) -> Int64:
