@@ -24,8 +24,8 @@ from tpucc.labs.listings import not_plain
 from tpucc.labs.solutions import is_archive, recorded
 from tpucc.labs.timelines import units_text
 from tpucc.see.charts.units import units_svg
-from tpucc.sim.repeated import Repeated, run_together
 from tpucc.sim.timing import Timeline, time_program
+from tpucc.training.repeated import Repeated, run_together
 
 FOLDER = Path(__file__).parent
 DIRECTIVES = ("expression", "resident", "end")
