@@ -81,8 +81,9 @@ class _Graph:
         return name
 
     def shift(self, name: str) -> None:
-        """Adds 128 to the int8 constant behind a value, and makes it uint8 on its way there."""
-        constant = self.constants[self.root(name)]
+        """Adds 128 to the int8 constant behind a value, and makes it uint8 on its way there. It may be the number of a ConstantOfShape."""
+        root = self.root(name)
+        constant = self.constants[root] if root in self.constants else self.makers[root].attribute[0].t
         if constant.data_type not in (SIGNED, UNSIGNED):
             return  # a bias is int32
         if constant.data_type == SIGNED:

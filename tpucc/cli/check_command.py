@@ -9,7 +9,6 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.failures import print_json
-from tpucc.cli.labelled import held_out
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
 from tpucc.cli.progress import CompileProgress, Progress, told
@@ -46,9 +45,12 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
     with Progress(not quiet and not as_json) as progress:
         source = read_source(model, options.params, progress.stage)
         made = check_source(source, model.parent, options, CompileProgress(progress, options))
-    if (found := held_out(model, lambda notes: told(notes, quiet=quiet or as_json))) is not None:
-        with naming(held_out_file(model)):
-            checked_inputs(made.graph.inputs, found[0], "held-out set")
+    if (place := held_out_file(model)).is_file():
+        from tpucc.cli.labelled import held_out  # loads the runtime, which other sources don't need
+
+        if (found := held_out(model, lambda notes: told(notes, quiet=quiet or as_json))) is not None:
+            with naming(place):
+                checked_inputs(made.graph.inputs, found[0], "held-out set")
     if as_json:
         print_json([])
         return

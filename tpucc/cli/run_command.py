@@ -62,7 +62,7 @@ def command(
     Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
     in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
 
-    With --target tpu_v2, a dense MODEL runs on the training machine, in bfloat16 and float32: on --input, or on MODEL_test.npz.
+    With --target tpu_v2 or tpu_v3, MODEL runs on the training machine, in bfloat16 and float32: on --input, or on MODEL_test.npz.
     """
     with Progress(not quiet and not as_json) as progress:
         if model.suffix == ".tpu" and (target := load_target(given["target"], given["overrides"])).data_type == "bfloat16":
