@@ -19,12 +19,12 @@ from tests.support import dense_steps, map_steps
 from tests.support.cases import each
 from tests.support.command_line import run
 from tests.support.seeds import at_length
-from tpucc.diagnostics import CompileError, InputError, LimitError, Source, UsageError
+from tpucc.diagnostics import CompileError, InputError, LimitError, ProgramError, Source, UsageError
 from tpucc.floating.bfloat16 import round_to_bfloat16
-from tpucc.isa.assembler import assemble, disassemble
+from tpucc.isa.assembler import assemble, disassemble, read_listing
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
-from tpucc.isa.verify import RULES, verify
+from tpucc.isa.verify import RULES, check, verify
 from tpucc.machines.v2.expressions import OPERATIONS, Expression, number_text, parse
 from tpucc.machines.v2.instructions import Opcode
 from tpucc.machines.v2.machine import V2
@@ -782,3 +782,12 @@ def test_train_says_what_a_step_takes(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_the_engines_are_those_of_the_units() -> None:
     assert [unit.engine for unit in V2.units] == [engine for engine in Engine if engine is not Engine.CONTROL]
+
+
+def test_a_violation_about_a_buffer_shows_its_directive() -> None:
+    """`.memory` defines on v2 what `.host` defines on v1."""
+    text = MOVES.replace("store a=0 hbm=y rows=64", "store a=0 hbm=y rows=63")
+    with pytest.raises(ProgramError) as caught:
+        check(*read_listing(text, "moves.asm"))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span.line if found.span else 0) == ("V1002", 4)

@@ -61,9 +61,9 @@ class Requantisation:
 def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: IntegerFormat) -> Float32:
     """Scales float32 [N] of the weights [K, N], such that the bias [N] fits the accumulators; `of` and `x` are how the input is held.
 
-    They are those of `weight_scales`, but where a bias would be beyond `BIAS_BOUND` in units of s_x · s_w (a column of weights that are all
-    but zero, with a bias that isn't) the column's scale grows until it is not: its products are then too small to matter.
-    In a format that makes room the products may be too large as well: see `_roomy`.
+    They are those of `weight_scales`, but where a bias would be beyond `BIAS_BOUND` in units of s_x · s_w (a column whose weights are
+    nearly zero, and whose bias isn't) the column's scale grows until it is not: its products are then too small to matter.
+    With inputs of int16, the sums of products may overflow too: then `_roomy` makes the scales larger.
     """
     least = np.abs(bias).astype(np.float64) / (float(np.float32(x.scale)) * BIAS_BOUND)
     if not per_channel:
@@ -102,7 +102,8 @@ def requantisation(weights: Int8, scales: Float32, bias: AnyArray, x: Quantisati
 
 
 def require_accumulators(weights: Int8, bias: Int64 | Int32, of: IntegerFormat) -> None:
-    """Raises `UnfitError` unless `max|x| · Σ|w| + |bias|` fits int32 for every column: the verifier's rule 9. `of` is how x is held."""
+    """Raises `UnfitError` unless `max|x| · Σ|w| + |bias|` fits int32 for every column: the verifier checks the same (V0901). `of` is how x
+    is held."""
     largest = int((column_bound(weights, of.largest) + np.abs(bias.astype(np.int64))).max(initial=0))
     if largest > INT32_MAX:
         raise UnfitError(
@@ -128,14 +129,14 @@ def require_finite(factors: AnyArray) -> None:
 
 
 def scaling(scale: float, by: float, result: float) -> float:
-    """The multiplier `scale · by / result` of a vector layer. Raises `UnfitError`."""
+    """The multiplier `scale · by / result`. Raises `UnfitError` when float32 can't hold it."""
     factor = multiplier(scale, by, result)
     require_finite(factor)
     return float(factor)
 
 
 def quantisation_of(values: AnyArray, to: IntegerFormat) -> Quantisation:
-    """The parameters that cover a constant's own values."""
+    """The scale and the zero point that cover the values of a constant."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     return Quantisation(*affine_parameters(low, high, to))
 

@@ -15,7 +15,8 @@ from tpucc.lowering.values import LoweredValues
 
 
 def lower_fc(node: Node, layer: Fc, y: Access, values: LoweredValues) -> Product | WrittenProducts:
-    """The step of `y = epilogue(x @ w + bias)`: x is v [..., K], w int8 [K, N], bias int32 [N], y v [..., N].
+    """The step of `y = epilogue(x @ w + bias)`: x is v [..., K], w int8 [K, N], bias int32 [N], y v [..., N]. v is the number
+    format of the graph's values, int8 or int16 (see `tpucc.layers.kinds`).
 
     - *Tiles*: w is cut into tiles [mxu, mxu]. Tile (k, n) has rows k · mxu… and columns n · mxu… of w, and zeros where w ends in it.
     - *Buffers*: x and y are column blocks. Buffer k of x has the lanes k · mxu… of all rows of x, one row of mxu bytes for each.
@@ -31,15 +32,15 @@ def lower_fc(node: Node, layer: Fc, y: Access, values: LoweredValues) -> Product
         return _by_written_weights(node, layer, y, values)
     levels = []
     for x, w in zip(xs, weights, strict=True):
-        tiles = values.weight_tiles(w)[0]  # numbers [K blocks, N blocks]
+        tiles = values.weight_tiles(w)[0]  # the numbers of tiles [K blocks, N blocks]
         levels += [Level(values[x], k, tuple(row)) for k, row in enumerate(tiles.tolist())]
-    parameter_blocks = values.parameter_blocks(layer.epilogue, constants)  # numbers [N blocks]
+    parameter_blocks = values.parameter_blocks(layer.epilogue, constants)  # the numbers of blocks [N blocks]
     return product_of(node, levels, parameter_blocks, values)
 
 
 def _by_written_weights(node: Node, layer: Fc, y: Access, values: LoweredValues) -> WrittenProducts:
-    """The step of a product by w [..., K, N] that the host computes: it writes the tiles of all matrices, and then each matrix multiplies
-    the rows that it is for. Leading sizes of w broadcast to those of x [..., M, K]."""
+    """The step of a product by w [..., K, N] that the host computes: the device writes the tiles of all matrices to weight memory, and then
+    multiplies the rows of each matrix by it. Leading sizes of w broadcast to those of x [..., M, K]."""
     x, weights = values[node.operands[0]], values.device[node.operands[1]]
     lead = weights.type.shape[:-2]
     tiles, writes = values.written_tiles(weights)

@@ -184,7 +184,7 @@ def _meaning(context: _Context) -> Iterator[Violation]:
     switched = np.logical_or.accumulate(touched.pops)
     yield from context.each("E0756", touched.multiplies & ~switched, "needs a weight tile, and none was switched to before")
     yield from _homes(context)
-    rules = [definitions.configuration(context), endings.written(context)]
+    rules = [definitions.configuration(context), endings.inputs_kept(context)]
     rules += [_history(context, memory, events) for memory in V1.memories for events in memory_events(context, memory)]
     for violation in chain.from_iterable(rules):
         yield replace(violation, code=CODES.get(violation.code, "E0755"))

@@ -42,8 +42,9 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The units by which the cycles of a program are accounted for. The unit that `computes` waits for the unit that `finishes` its
-    results, or for the unit that `supplies` its inputs. A unit that does several of these is named for each."""
+    """The units by which the cycles of a program are accounted for. The idle cycles of the unit that `computes` are explained. It may wait
+    for the unit that `supplies` its inputs, or for the unit that `finishes`: that one must take its earlier results away. A unit that does
+    several of these is named for each."""
 
     computes: IntEnum
     finishes: IntEnum
@@ -111,7 +112,8 @@ class Contents(Enum):
     SUMS = "sums"
     """Sums: begun by a write, added to by writes that read, and used by reads, in this order."""
     BUFFERS = "buffers"
-    """Buffers that the program names: inputs and constants, which are there before it starts, outputs, and scratch rows."""
+    """Buffers that the program names: inputs and constants, which are there before it starts, outputs, scratch rows,
+    and states. A state is there when a run starts, and the run replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,8 @@ class AccessPattern(Enum):
     BLOCK = "block"
     """`window_inner` rows, one after the other. Every row of the result is computed from all of them."""
     TABLE = "table"
-    """`index` rows, one after the other. Indices choose some of them, so that any may be read or written."""
+    """As many rows as the field `index` says, one after the other. The instruction's indices choose some of them, so that any may be read
+    or written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +202,9 @@ class Queue:
     """A queue between two units, with a shadow: one unit asks for entries, the other takes them into use in the same order.
 
     An instruction that writes `place` asks for the entry `index` of the program's tiles; one that reads `place` takes the oldest entry into
-    use, and one that reads `used` computes with the entry in use, which is the `operand` of its `compute`. An instruction that writes
-    `stored` writes the contents of the entry `index`, rows of a memory. An entry waits in one of `depth` places, is shifted into the shadow
-    in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
+    use, and one that reads `used` computes with the entry in use, which its `compute` gets under the name `operand`. An instruction that
+    writes `stored` reads rows of a memory, which become the contents of the entry `index`. An entry waits in one of `depth` places, is
+    shifted into the shadow in `shift` cycles as soon as the entry before it has been taken into use, and then leaves its place.
 
     An instruction that writes `place` and computes something *pushes* what it computes as an entry, which the program's tiles don't have.
     Without `shift` the places are the shadow itself: an entry leaves its place when it is taken into use. `depths` gives the depth of the
@@ -222,18 +225,17 @@ class Expressions:
     """The expressions of programs. An instruction that reads `place` computes the expression `index` of its program, which is the `operand`
     of its `compute`.
 
-    `parse` makes it of its text, and raises `ValueError` in words that follow "the expression". A `Loop` says what the verifier and the
-    clock ask of it.
-    """
+    `parse` makes it of its text, and raises `ValueError` in words that follow "the expression". A `ParsedExpression` says what the verifier
+    and the clock ask of it."""
 
     place: IntFlag
     operand: str
-    parse: Callable[[str], Loop]
+    parse: Callable[[str], ParsedExpression]
 
 
-class Loop(Protocol):
-    """An expression: the operands of `compute` that it reads, whether its result has been rounded to bfloat16, and the bundles of
-    operations for each register of rows."""
+class ParsedExpression(Protocol):
+    """What the verifier and the clock ask of an expression: the operands of `compute` that it reads, whether its result has been rounded to
+    bfloat16, and its bundles of operations for each register of rows."""
 
     @property
     def sources(self) -> tuple[str, ...]: ...
@@ -247,8 +249,8 @@ class Loop(Protocol):
 @dataclass(frozen=True, slots=True)
 class Register:
     """The parameter block in use. An instruction that writes `place` chooses the block `index` of the program; one that reads it computes
-    with the block, which is the `operand` of its `compute`. `dtype` gives the block's fields by the number of lanes. A field that a text
-    leaves out is 0, or has its value in `defaults`."""
+    with the block, which its `compute` gets under the name `operand`. `dtype` gives the block's fields by the number of lanes. A field that
+    a text leaves out is 0, or has its value in `defaults`."""
 
     place: IntFlag
     operand: str

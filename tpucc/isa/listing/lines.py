@@ -113,12 +113,16 @@ class ListingSpans:
         return (Label(span, "", self.source),)
 
 
+_KINDS = {"memory": "host"}
+"""The kinds of directives that go by another word: `.host` and `.memory` define the same, on different machines."""
+
+
 def directive_spans(lines: Lines) -> dict[tuple[str, str], Span]:
     """The `directives` of `ListingSpans`."""
     found: dict[tuple[str, str], Span] = {}
     numbers: Counter[str] = Counter()
     for directive in (*lines.directives, *(line for line in lines.code if isinstance(line, Directive))):
-        kind, span = directive.name, place_of((directive.head, *directive.words[:1]))
+        kind, span = _KINDS.get(directive.name, directive.name), place_of((directive.head, *directive.words[:1]))
         named = label_in(directive.words[0]) if directive.words and not directive.words[0].key else None
         for name in (str(numbers[kind]), *((named[0],) if named else ())):
             found.setdefault((kind, name), span)

@@ -27,7 +27,7 @@ _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, haza
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
 """Every rule by its code, in order."""
 _OF_PROGRAMS: tuple[Callable[[Context], Iterator[Violation]], ...] = (
-    *(endings.halts, endings.written, endings.interrupts, definitions.configuration, fifo.check),
+    *(endings.halts, endings.inputs_kept, endings.interrupts, definitions.configuration, fifo.check),
     *(residents.overlaps, arithmetic.blocks, floats.halves),
 )
 """The rules of groups 4 to 10 about instructions."""

@@ -1,4 +1,5 @@
-"""Group 10: the program ends once, and what it was asked for is there then."""
+"""The verifier's rules of group 10: how a program ends. It halts once, at its end. Every row of an output or a state is written exactly
+once, and no input or constant is."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ RULES = (
 
 
 def halts(context: Context) -> Iterator[Violation]:
-    """The violations of V1001."""
+    """V1001: an end without `halt`, and each `halt` before the end."""
     machine = context.program.machine
     halt = np.flatnonzero(context.program.instructions["opcode"] == machine.halt)
     last = len(context.program.instructions) - 1
@@ -38,8 +39,8 @@ def halts(context: Context) -> Iterator[Violation]:
     yield from context.each("V1001", halt[halt != last], "stands before the end of the program")
 
 
-def written(context: Context) -> Iterator[Violation]:
-    """The violations of V1004."""
+def inputs_kept(context: Context) -> Iterator[Violation]:
+    """V1004: instructions that write to an input or a constant."""
     names = [f"{held.name}, which is the {held.kind} of the program" for held in context.host]
     for walks in context.effects.holding(Contents.BUFFERS):
         kept = walks.writes & context.in_buffers(walks.low, lambda held: held.kind in ("input", "constant"))
@@ -47,7 +48,7 @@ def written(context: Context) -> Iterator[Violation]:
 
 
 def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
-    """The violations of V1002 and V1003."""
+    """V1002 and V1003: rows of outputs that nothing writes, and those that are written twice."""
     writes = events.kind == WRITE
     before = events.last_instruction(writes)
     unwritten = (events.kind == END) & (before < 0) & context.in_buffers(events.row, lambda held: held.kind == "output")
@@ -61,14 +62,14 @@ def outputs(context: Context, events: Events, memory: Memory) -> Iterator[Violat
 
 
 def states(context: Context, events: Events, memory: Memory) -> Iterator[Violation]:
-    """The violations of V1006."""
+    """V1006: rows of states that nothing writes, that are written twice, or that are read after they were written."""
     if all(buffer.kind != "state" for buffer in context.host):
         return
     writes, state = events.kind == WRITE, context.in_buffers(events.row, lambda held: held.kind == "state")
     before = events.last_instruction(writes)
     missing = events.row[state & (events.kind == END) & (before < 0)][:MAX_REPORTED]
     for row, buffer in zip(missing.tolist(), context.buffer_of(missing).tolist(), strict=True):
-        yield Violation("V1006", f"nothing writes {context.row(memory, row)}, a state's", about=("memory", context.host[buffer].name))
+        yield Violation("V1006", f"nothing writes {context.row(memory, row)}, a state's", about=("host", context.host[buffer].name))
     again = state & writes & (before >= 0)
     yield from by_rows(context, memory, events, again, "V1006", "writes {row}, a state's, again after {other}", before)
     late = state & (events.kind == READ) & (before >= 0)
@@ -76,11 +77,13 @@ def states(context: Context, events: Events, memory: Memory) -> Iterator[Violati
 
 
 def interrupts(context: Context) -> Iterator[Violation]:
-    """The violations of V1005."""
+    """V1005: interrupts out of order, and writes after the last. Machines without a host have neither."""
     found, steps = np.flatnonzero(context.effects.interrupts), len(context.program.host_steps)
     number = context.program.instructions["index"]
     wrong = found[number[found] != np.arange(len(found))]
-    yield from context.each("V1005", wrong, lambda i: f"stands where that of step {np.searchsorted(found, i):,} must stand")
+    yield from context.each(
+        "V1005", wrong, lambda i: f"has the number of another step: the interrupt of step {np.searchsorted(found, i):,} must be here"
+    )
     yield from context.each("V1005", found[steps + 1 :], f"has no step: the program has {counted(steps, 'host step')}")
     if len(found) < steps:
         yield Violation("V1005", f"the program ends before host step {len(found):,} of {steps:,}", len(number) - 1)

@@ -18,7 +18,8 @@ from tpucc.isa.effects import Bools, Walks
 from tpucc.numerics import Int64
 
 READ, BEGIN, WRITE, END = range(4)
-"""Kinds of events, in their order within one instruction: it reads; a stay in the memory begins; it writes; a stay ends."""
+"""Kinds of events, in their order within one instruction: it reads; a stay in the memory begins; it writes; a stay ends.
+In a memory of buffers, `END` stands after the last instruction, once for each row of an output or a state."""
 
 BATCH = 2**21
 """The number of events that are looked at together, so that memory stays bounded."""

@@ -5,8 +5,9 @@ program order for every timing: the earlier instruction must certainly be finish
 
 The instructions that are certainly finished are a vector clock for each engine (Lamport's order between processes, with one counter for
 each). Entry F of an instruction's clock is the index of the last instruction of engine F that is certainly finished when the instruction
-starts. Engines keep their own order. Only `synchronize` and `synchronize_host` pass knowledge from one engine to another: an engine that
-waits for another one also learns the clock that this one had when its own last instruction started.
+starts. Engines keep their own order. Only `synchronize` and `synchronize_host` pass knowledge from one engine to another.
+Suppose engine A waits for engine B. Then A learns that B's last instruction before the wait is finished. A also learns the clock that B had
+when that instruction started.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def check(context: Context, events: Events, known: Int64, memory: Memory) -> Ite
     if not len(known):
         return
     reads, writes = events.kind == READ, events.kind == WRITE
-    index = np.minimum(events.instruction, len(known) - 1)  # what is left at the end is no access
+    index = np.minimum(events.instruction, len(known) - 1)  # END events come after the last instruction; they are no accesses
     engine = context.effects.engine[index]
     for unit in range(len(context.program.machine.units)):
         own, finished = engine == unit, known[:, unit][index]
@@ -56,6 +57,7 @@ def check(context: Context, events: Events, known: Int64, memory: Memory) -> Ite
             position = events.last(own & earlier)
             last = np.where(position >= 0, events.instruction[position], -1)
             racing = (last > finished) & ~own
+            # messages name the first row that both accesses touch
             shared = replace(events, row=np.maximum(events.row, events.row[position]))
             for kind, code, what in rules if racing.any() else ():
                 yield from by_rows(context, memory, shared, racing & (events.kind == kind), code, what.format(row=memory.row), last)
@@ -89,7 +91,8 @@ class _Timelines:
 
 
 def clocks(records: Records, effects: Effects, machine: Machine = DEFAULT) -> Int64:
-    """[instructions, engines]: the index of the last instruction of each engine that is finished when the instruction starts, or -1."""
+    """[instructions, engines]: the index of the last instruction of each engine that is certainly finished when the instruction starts, or
+    -1."""
     # lab 8 begin (the grader asks it): find what each engine has certainly waited for
     units = len(machine.units)
     before = _last_before(effects, units)

@@ -79,13 +79,15 @@ def largest_lane(x: Operands) -> Float32:
 
 
 def moved(x: Operands) -> Float32:
-    """The rows as they are; with `half`, their upper 16 bits."""
+    """The rows as they are (`load`, `store`). With the flag `half`, the lower 16 bits of each value become 0: what is left is a bfloat16
+    value, held as float32."""
     rows: Float32 = x.a if x.hbm is None else x.hbm
     return (rows.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) if x.flags & HALF else rows
 
 
 def pushed(x: Operands) -> Any:
-    """The tile of a block of rows and lanes, rounded to bfloat16."""
+    """The tile that `push_weights` adds to the queue: a block of rows and lanes, rounded to bfloat16. With the flag `turned` the block is
+    transposed."""
     block = x.a[:, : x.fields["window_inner"]]
     return rounded(np.ascontiguousarray(block.T if x.flags & TURNED else block))
 
@@ -136,14 +138,16 @@ def _indices(x: Operands) -> Int64:
     return nearest.astype(np.int64)
 
 
-def moved_lanes(instruction: DecodedInstruction) -> tuple[slice, slice] | None:
-    """The lanes that `shifted` takes and gives; None where it clears the others."""
+def copied_lanes(instruction: DecodedInstruction) -> tuple[slice, slice] | None:
+    """The lanes of the source that `shifted` copies, and the lanes of the result that they go to. None with the flag `clear`: then it also
+    writes zeros, so that it is more than a copy."""
     start, to, count = (instruction[field] for field in ("window_outer", "index", "window_inner"))
     return None if instruction.flags & CLEAR else (slice(start, start + count), slice(to, to + count))
 
 
 def averaged(x: Operands) -> Float32:
-    """The mean of the rows of all cores, as each core has it in the end: [cores, n, lanes]."""
+    """The mean of the rows of all cores, as each core has it in the end: [cores, n, lanes]. `index` is the number of
+    microbatches that each core has added up."""
     return np.stack(all_reduce_steps(x.hbm, x.fields["index"]))
 
 
@@ -165,7 +169,7 @@ EXPRESSIONS = (Function.OF_NONE, Function.OF_A, Function.OF_AB, Function.OF_ABC)
 
 
 def functions(*chosen: Function) -> Mapping[IntEnum, FunctionSpec]:
-    """The rows of an instruction's functions."""
+    """The entries of `FUNCTIONS` for the functions that an instruction has."""
     return MappingProxyType({function: FUNCTIONS[function] for function in chosen})
 
 
