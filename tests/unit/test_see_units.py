@@ -96,13 +96,42 @@ def test_the_map_of_a_memory_says_its_name() -> None:
     assert "rows of the vector memory" in memory_svg(of_v2(), times.start, times.end, times.makespan)
 
 
-def test_viz_draws_programs_of_other_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "layer.tpub"
-    file.write_bytes(encode(of_v2()))
-    for kind in ("timeline", "memory"):
-        assert run("viz", file, "--kind", kind, "-o", tmp_path / f"{kind}.svg") == 0
-    times = time_program(of_v2())
-    assert (tmp_path / "timeline.svg").read_text() == units_svg(of_v2(), times)
+def test_viz_draws_programs_and_listings_of_other_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, listing, drawn = (tmp_path / name for name in ("layer.tpub", "layer.asm", "timeline.svg"))
+    program.write_bytes(encode(of_v2()))
+    listing.write_text(LAYER)
+    expected = units_svg(of_v2(), time_program(of_v2()))
+    for file in (program, listing):
+        assert run("viz", file, "--kind", "timeline", "-o", drawn) == 0
+        assert drawn.read_text() == expected
+    listing.write_text(LAYER.replace("hbm=y rows=8", "hbm=y rows=7"))
+    assert run("viz", listing, "--kind", "timeline", "-o", drawn) == 3
     capsys.readouterr()
-    assert run("viz", file, "--kind", "layers", "-o", tmp_path / "layers.svg") == 2
+    assert run("viz", program, "--kind", "memory", "-o", tmp_path / "memory.svg") == 2
+    assert "has no memory map to draw" in capsys.readouterr().err
+    assert run("viz", program, "--kind", "layers", "-o", tmp_path / "layers.svg") == 2
     assert "viz --kind timeline" in capsys.readouterr().err
+
+
+def test_two_matrix_units_have_one_colour_and_stand_together() -> None:
+    program = assemble(LAYER.replace("tpu_v2", "tpu_v3"), "layer.asm")
+    svg = units_svg(program, time_program(program))
+    order = [
+        text
+        for text in re.findall(r"<text[^>]*>([a-z_0-9]+)</text>", svg)
+        if text in {"weights", "matrix", "weights_2", "matrix_2", "vector"}
+    ]
+    assert order == ["weights", "matrix", "weights_2", "matrix_2", "vector"]
+
+
+def test_the_name_of_a_short_part_stands_higher() -> None:
+    """The optimizer's part is a few exponentials before a long transfer."""
+    text = LAYER.replace("max(a, 0.0)", "exp(" * 8 + "a" + ")" * 8)
+    text = text.replace(".layer change optimizer", ".layer change optimizer\n.layer last update").replace(
+        "    synchronize engine=memory wait=vector\n", ".for last\n    synchronize engine=memory wait=vector\n"
+    )
+    program = assemble(text, "layer.asm")
+    svg = units_svg(program, time_program(program))
+    heights = {words: float(y) for y, words in re.findall(r'<text[^>]* y="([\d.]+)"[^>]*>(forward|optimizer|update)</text>', svg)}
+    assert heights["forward"] == heights["update"]
+    assert heights.get("optimizer", 0.0) == heights["forward"] - 14

@@ -460,7 +460,10 @@ def test_what_expressions_compute(text: str, sources: dict[str, list[float]], wa
 @each(
     [
         ("a +", "isn't of the form"),
-        ("a + d", "has d, which is no operation of the unit"),
+        ("a + d", "has d, and its sources are a, b and c; lane and row say where it stands"),
+        ("sqrtt(a)", "has sqrtt(…), which is no operation of the unit: did you mean sqrt"),
+        ("silu(a)", "has silu(…), which is no operation of the unit: the operations are abs, "),
+        ("max(a, 0)", "has max of a float32, a uint32, which is no operation of the unit; a float32 number has a decimal point, as 0.0"),
         ("a.real", "has a.real, which is no operation of the unit"),
         ("(lambda: a)()", "which is no operation of the unit"),
         ("a ** b", "which is no operation of the unit"),
@@ -782,6 +785,17 @@ def test_train_says_what_a_step_takes(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_the_engines_are_those_of_the_units() -> None:
     assert [unit.engine for unit in V2.units] == [engine for engine in Engine if engine is not Engine.CONTROL]
+
+
+def test_of_several_missing_waits_the_latest_is_named() -> None:
+    """The vector unit reads rows of a load, and rows of a move that comes after it."""
+    text = MOVES[: MOVES.index("    move_lanes")] + (
+        "    move_lanes a=0 y=300 inner=8 from=0 to=0 lanes=8\n    vector function=of_ab expression=0 a=16 b=300 y=400 inner=8\n"
+        "    synchronize engine=memory wait=vector|lanes\n    store a=0 hbm=y rows=64\n    halt\n"
+    )
+    found = verify(assemble(text.replace("\n\n", '\n.expression 0 "a + b"\n\n', 1), "waits.asm"))
+    (told,) = (violation for violation in found if violation.code == "V0801")
+    assert (told.instruction, told.other) == (3, 2)
 
 
 def test_a_violation_about_a_buffer_shows_its_directive() -> None:

@@ -18,6 +18,7 @@ from tpucc.isa.fields import kinds, names_of, well_formed
 from tpucc.isa.listing.words import Word, keyed, place_of
 from tpucc.machine.instruction import MAXIMUM, RECORD, OperandSpec, Records, Space, Spec
 from tpucc.machine.machine import Machine
+from tpucc.machines import MACHINES
 from tpucc.numerics import Int64
 
 NUMBER_COLUMN = 64
@@ -100,8 +101,10 @@ def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve,
     spec = machine.by_mnemonic.get(head.text) if not head.key else None
     if spec is None:
         near = "a comment begins with ;" if head.text.startswith(("#", "//")) else did_you_mean(head.text, machine.by_mnemonic)
+        others = [name for name, other in MACHINES.items() if head.text in other.by_mnemonic]
+        elsewhere = f"tpu_{others[0]} has it; .target tpu_{others[0]} says that the listing is for that machine" if others else ""
         choices = f"the instructions are {listed([*machine.by_mnemonic])}"
-        raise line_error("E0710", f"no instruction is named {head}", head.span, near or choices)
+        raise line_error("E0710", f"no instruction is named {head}", head.span, elsewhere or near or choices)
     given, flags = keyed(line[1:]), [word for word in line[1:] if not word.key]
     function = _number(machine, spec, "function", given["function"]) if spec.functions and "function" in given else 0
     fields = {"opcode": spec.opcode.value, "flags": 0}

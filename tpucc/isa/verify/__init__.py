@@ -110,10 +110,13 @@ def _meaning(context: Context) -> Iterator[Violation]:
 
 
 def reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """The violations to report, in the order of instructions: one for each rule and instruction, and the first few of each rule."""
+    """The violations to report, in the order of instructions: one for each rule and instruction, and the first few of each rule. Of several
+    of one rule, the one that collides with the latest other instruction: its wait is the most likely to be missing."""
     first: dict[tuple[str, int, str], Violation] = {}
     for violation in violations:
-        first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)
+        key = violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""
+        if key not in first or violation.other > first[key].other:
+            first[key] = violation
     kept, counts = list[Violation](), Counter[str]()
     for violation in sorted(first.values(), key=lambda violation: (violation.instruction, violation.code)):
         counts[violation.code] += 1

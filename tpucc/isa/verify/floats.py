@@ -19,8 +19,8 @@ RULES = (
     Rule(
         "V0905",
         "passes in order",
-        "The passes of a sum follow each other without anything between, in the order of its depth: each but the last has a whole tile, "
-        "and all together the depth that the layer says. Another order would give other bits.",
+        "The passes of a sum follow each other in the order of its depth, and nothing reads its rows between. Each but the last has a "
+        "whole tile, and all together the depth that the layer says. Another order would give other bits.",
     ),
     Rule(
         "V0906",

@@ -75,9 +75,11 @@ def by_rows(
     """A violation for each of the first instructions with a wrong event in a memory, in program order.
 
     In `message`, `{number}` stands for the first of the rows, `{row}` for its name, and `{other}` for the instruction that `others` gives
-    for the event.
+    for the event. Of an instruction's events, the first is told, or the first of those with the latest other instruction.
     """
     positions = np.flatnonzero(wrong)
+    if others is not None:
+        positions = positions[np.argsort(-others[positions], kind="stable")]
     instructions, first = np.unique(events.instruction[positions], return_index=True)
     for instruction, position in zip(instructions[:MAX_REPORTED].tolist(), positions[first].tolist(), strict=False):
         other = -1 if others is None else int(others[position])

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import did_you_mean, listed
 from tpucc.floating import functions
 from tpucc.floating.bfloat16 import round_to_bfloat16
 from tpucc.floating.counting import counted
@@ -177,6 +178,11 @@ class _Reader:
                 return self._applied(_SIGNS[type(sign)], [left, right])
             case ast.Call(func=ast.Name(id=name), args=operands, keywords=[]) if name in NAMES:
                 return self._applied(name, operands)
+            case ast.Name(id=name):
+                raise ValueError(f"has {name}, and its sources are {listed([*SOURCES])}; {listed([*PLACES])} say where it stands")
+            case ast.Call(func=ast.Name(id=name)):
+                near = did_you_mean(name, NAMES) or f"the operations are {listed(sorted(filter(str.isidentifier, NAMES)))}, and signs"
+                raise ValueError(f"has {name[:40]}(…), which is no operation of the unit: {near}")
         raise ValueError(f"has {ast.unparse(node)[:40]}, which is no operation of the unit")
 
     def _number(self, number: float) -> Read:
@@ -195,7 +201,8 @@ class _Reader:
         kinds = tuple(kind for kind, _ in parts)
         operation = OPERATIONS.get((name, kinds))
         if operation is None:
-            raise ValueError(f"has {name} of {', '.join(kinds) or 'nothing'}, which is no operation of the unit")
+            point = "; a float32 number has a decimal point, as 0.0" if {FLOAT, WHOLE} <= {*kinds} else ""
+            raise ValueError(f"has {name} of {', '.join(kinds) or 'nothing'}, which is no operation of the unit{point}")
         self.operations.append(operation)
         compute, values_of = operation.compute, [value for _, value in parts]
         match values_of:

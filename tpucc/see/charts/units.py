@@ -46,26 +46,28 @@ def units_svg(program: Program, timeline: Timeline, across: float = WIDTH) -> st
 
 
 def _lanes(program: Program, timeline: Timeline) -> Iterator[Lane]:
-    """The units with their instructions, in the machine's order."""
+    """The units with their instructions, in the machine's order; units of one colour stand together."""
     engine, colours = program.machine.engine_of[program.instructions["opcode"]], _colours(program.machine)
-    for unit in program.machine.units:
+    in_order = list(dict.fromkeys(colours[unit.engine] for unit in program.machine.units))
+    for unit in sorted(program.machine.units, key=lambda unit: in_order.index(colours[unit.engine])):
         own = np.flatnonzero((engine == unit.engine) & (timeline.end > timeline.start))
         yield Lane(unit.word, colours[unit.engine], timeline.start[own], timeline.end[own], own)
 
 
 def _colours(machine: Machine) -> dict[IntEnum, Kind]:
-    """The colour of each unit: of the one that fills the queue of the matrix unit, the matrix unit's."""
+    """The colour of each unit: of one that fills the queue of a matrix unit, the matrix unit's."""
     account, queue = machine.account, machine.queue
     found = {} if account is None else {account.supplies: Kind.WEIGHTS, account.finishes: Kind.VECTOR, account.computes: Kind.MATRIX}
     if queue is not None:
-        found |= {spec.engine: Kind.MATRIX for spec in machine.touching(writing=queue.place)}
+        used = (*machine.touching(writing=queue.place), *machine.touching(reading=queue.used))
+        found |= {spec.engine: Kind.MATRIX for spec in used}
     rest = (unit.engine for unit in machine.units if unit.engine not in found)
     return found | {engine: OTHERS[place % len(OTHERS)] for place, engine in enumerate(rest)}
 
 
 def _strip(program: Program, times: Times, lanes: Sequence[Lane], scale: Scale, top: float, bottom: float) -> Markup:
     """The parts of the program, which are the kinds of its layers, as forward and backward: in each column the part that the units work
-    most for. A stretch that is too short for its part's name has a line only."""
+    most for. Where a stretch is too short for its part's name, the name stands higher, if there is room between others."""
     of = [layer.kind or shown(layer.name) for layer in program.layers]
     kinds = tuple(dict.fromkeys(of))
     number = np.array([kinds.index(kind) for kind in of], np.int64)[program.layer_of]
@@ -77,12 +79,15 @@ def _strip(program: Program, times: Times, lanes: Sequence[Lane], scale: Scale, 
             work[kind] += coverage(lane.starts[own], lane.ends[own], edges)
     most = work.argmax(axis=0)
     first = np.flatnonzero(np.diff(most, prepend=-1))
-    drawn = [label("part", EDGE, top + 14, SMALL, "soft")]
+    drawn, free = [label("part", EDGE, top + 14, SMALL, "soft")], scale.start
     for kind, start, end in zip(most[first].tolist(), edges[first].tolist(), [*edges[first[1:]].tolist(), scale.high], strict=True):
         words, left, right = kinds[kind], scale(start), scale(end)
         drawn.append(line(left, top, left, bottom, "grid"))
         if right - left > text_width(words, SMALL) + 8:
             drawn.append(label(words, left + 4, top + 14))
+        elif left >= free and (after := left + 8 + text_width(words, SMALL)) <= scale.end:
+            drawn.append(label(words, left + 4, top))
+            free = after
         hover = title(f"{words} · cycles {round(start):,}–{round(end):,}")
         drawn.append(tag("rect", hover, x=left, y=top, width=right - left, height=20, fill_opacity=0))
     return joined(drawn)
