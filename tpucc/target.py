@@ -53,7 +53,7 @@ RANGES: Mapping[str, tuple[int, float, str]] = {
     **dict.fromkeys(("host_latency_seconds", "host_step_seconds"), _SECONDS),
     "host_row_bytes": (0, 4096, "an integer from 0 to 4,096"),
     **dict.fromkeys(("sublanes", "vector_alus"), (0, 1024, "an integer from 0 to 1,024")),
-    "ici_bandwidth": (0, FASTEST, "a number from 0 to 10^18"),
+    "ici_bandwidth": (0, FASTEST, "0, or a number from 1 to 10^18"),
     **dict.fromkeys(("hbm_latency_seconds", "ici_hop_seconds"), _SECONDS),
 }
 """The least and the largest value of each number, and the range in words."""
@@ -125,8 +125,9 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def _require_ranges(self, described: bool) -> None:
         for field, (low, high, _) in RANGES.items():
             least = 0 if described and field in PROGRAM_SIZES + PROGRAM_RATES else low
-            if not least <= getattr(self, field) <= high:
-                raise _wrong(field, getattr(self, field))
+            value = getattr(self, field)
+            if not least <= value <= high or (field == "ici_bandwidth" and 0 < value < 1):
+                raise _wrong(field, value)
 
     def _longest(self, described: bool) -> Iterator[tuple[str, list[str], float]]:
         """The durations that may be too long on this machine: in words, the numbers that they depend on, and in cycles."""

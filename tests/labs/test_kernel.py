@@ -126,3 +126,10 @@ def test_a_line_more_earns_no_less(file: str) -> None:
         found = sum(run(test, submission).score for test in tests)
         assert found >= score
         score = found
+
+
+@each([", .memory z scratch rows=4", " ,, .cores 8", ",.layer q forward weights=1x1"])
+def test_directives_behind_commas_are_the_labs_too(line: str) -> None:
+    """The assembler skips commas, so that such a line is a directive."""
+    said = told({"forward.asm": f"{line}\n{WHOLE['forward.asm']}"}, "forward: values")
+    assert "is part of the lab, not of a solution" in said

@@ -805,3 +805,43 @@ def test_a_violation_about_a_buffer_shows_its_directive() -> None:
         check(*read_listing(text, "moves.asm"))
     (found,) = caught.value.diagnostics
     assert (found.code, found.span.line if found.span else 0) == ("V1002", 4)
+
+
+PREFIX = ".target tpu_v2\n.memory x input rows=4\n"
+STORED = "    load hbm=x y=0 rows=8\n    store a=0 hbm=y rows=8\n    halt\n"
+
+
+@each(
+    [
+        (f"{PREFIX}.memory h input rows=4 format=bf16\n.memory y output rows=8\n{STORED}", "V0303"),
+        (f"{PREFIX}.memory h input rows=4\n.memory y output rows=4\n.memory z output rows=4 format=bf16\n{STORED}", "V0303"),
+        (f"{PREFIX}.memory h input rows=4\n.memory y output rows=8\n{STORED}", ""),
+        (f"{PREFIX}.input p 4x4\n.memory h input rows=4\n.memory y output rows=8\n{STORED}", "V0106"),
+    ]
+)
+def test_buffers_of_v2_have_values_of_one_size_in_a_transfer_and_no_ports(text: str, code: str) -> None:
+    assert {violation.code for violation in verify(assemble(text, "buffers.asm"))} == ({code} if code else set())
+
+
+def test_ports_of_v2_are_refused_in_binaries_too() -> None:
+    text = f"{PREFIX}.input p 4x4\n.memory y output rows=4\n    halt\n"
+    with pytest.raises(ProgramError, match="it has ports of integers, and v2 has none"):
+        decode(encode(assemble(text, "ports.asm")), "ports.tpub")
+
+
+def test_a_listing_for_a_target_of_ones_own_is_read_again() -> None:
+    own = with_overrides(TARGET, {"clock_hz": 8e8, "ici_hop_seconds": 0.0})
+    made = lower(session(NET).step, own).program
+    assert assemble(disassemble(made), "net.asm") == made
+
+
+@each([0.5, 1e-300])
+def test_a_link_is_not_slower_than_a_byte_a_second(rate: float) -> None:
+    with pytest.raises(UsageError, match="0, or a number from 1 to"):
+        with_overrides(TARGET, {"ici_bandwidth": rate})
+
+
+def test_sizes_of_weights_are_bounded_beside_a_size_of_0() -> None:
+    made = program()
+    layers = (replace(made.layers[0], macs=0, weights=(2**63, 0)), *made.layers[1:])
+    assert {violation.code for violation in verify(replace(made, layers=layers))} == {"V0102"}

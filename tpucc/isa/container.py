@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, misfit
-from tpucc.ir.dtypes import DEFAULT_FORMAT
+from tpucc.ir.dtypes import DEFAULT_FORMAT, IntegerFormat
 from tpucc.isa.program import Division, HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
 from tpucc.machine.machine import Machine
 from tpucc.machines import DEFAULT, MACHINES
@@ -63,10 +63,11 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: tuple[int, ...]
     wide: bool
 
-    def port(self, machine: Machine) -> Port:
-        """The port, in that format of the machine. Raises `StopIteration` where it has none."""
-        format = next(row.format for row in machine.formats if (row.format.bytes_per_value > 1) is self.wide)
-        return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format)
+    def port(self, machine: Machine) -> Port | None:
+        """The port, in that format of the machine; None where the machine has none for ports."""
+        formats = (row.format for row in machine.formats if isinstance(row.format, IntegerFormat))
+        format = next((each for each in formats if (each.bytes_per_value > 1) is self.wide), None)
+        return None if format is None else Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format)
 
 
 class _Buffer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -232,7 +233,10 @@ def _read_program(sections: Mapping[str, memoryview], name: str, wanted: Machine
         raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
-    inputs, outputs = (tuple(port.port(machine) for port in ports) for ports in (metadata.inputs, metadata.outputs))
+    made = [[port.port(machine) for port in ports] for ports in (metadata.inputs, metadata.outputs)]
+    inputs, outputs = (tuple(port for port in ports if port is not None) for ports in made)
+    if None in (*made[0], *made[1]):
+        raise _error("E0706", name, f"it has ports of integers, and {machine.name} has none")
     format = next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)
     types = array_types(machine, metadata.target.mxu, format.weights)
     arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}

@@ -59,13 +59,13 @@ class HostBuffer:
 
 
 def stretch_ends(host: Sequence[HostBuffer], rows: Int64) -> Int64:
-    """The end of each host row's stretch: int64 [rows]. A stretch is neighbouring buffers of one kind without a gap between them. The end
-    of a row in no buffer is the row itself."""
+    """The end of each host row's stretch: int64 [rows]. A stretch is neighbouring buffers of one kind, and of values of one size, without a
+    gap between them. The end of a row in no buffer is the row itself."""
     order = sorted(host, key=lambda buffer: buffer.start)
     ends = [0] * len(order)
     for index in range(len(order) - 1, -1, -1):
         buffer, after = order[index], order[index + 1] if index + 1 < len(order) else None
-        goes_on = after is not None and (after.kind, after.start) == (buffer.kind, buffer.end)
+        goes_on = after is not None and (after.kind, after.half, after.start) == (buffer.kind, buffer.half, buffer.end)
         ends[index] = ends[index + 1] if goes_on else buffer.end
     found = np.searchsorted(np.array([buffer.start for buffer in order], np.int64), rows, side="right") - 1
     return np.where(found >= 0, np.maximum(np.array([*ends, 0], np.int64)[found], rows), rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin, printable
+from tpucc.ir.codec import Errors
+from tpucc.isa.listing.lines import Directive, read_lines
 from tpucc.isa.program import LayerInfo, Program, bare_program
 from tpucc.machine.instruction import RECORD
 from tpucc.numerics import Int64
@@ -19,7 +20,6 @@ from tpucc.target import Target
 
 LINES, LETTERS = 200, 20_000
 """The longest listing of a student's that is read."""
-_DIRECTIVE = re.compile(r"\.(?P<name>\w*)")
 
 
 def listing_of(records: Sequence[Any]) -> Listing:
@@ -42,13 +42,12 @@ def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple
 def not_plain(text: str, task: str, directives: Collection[str]) -> tuple[int, str] | None:
     """The line and the reason for which a student's listing isn't read: it is too long, or has other directives than those that the `task`
     leaves to the student. None if it is plain."""
-    lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
-    code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
+    code = [line for line in map(str.strip, text.removeprefix("\ufeff").split("\n")) if line and line[0] not in ";|"]
     if len(code) > LINES or len(text) > LETTERS:
         return 0, f"the program has more than {LINES} lines, and needs far fewer"
-    for number, line in code:
-        word = _DIRECTIVE.match(line)
-        if word and word["name"] not in directives:
-            allowed = f"; you may write .{' and .'.join(directives)}" if directives else ""
-            return number, f"line {number}: .{printable(word['name'])} is part of the {task}, not of a solution{allowed}"
+    lines = read_lines(text, Errors())  # the assembler tells what isn't well formed
+    for directive in (*lines.directives, *(line for line in lines.code if isinstance(line, Directive))):
+        if directive.name not in directives:
+            number, allowed = directive.head.span.line, f"; you may write .{' and .'.join(directives)}" if directives else ""
+            return number, f"line {number}: .{printable(directive.name)} is part of the {task}, not of a solution{allowed}"
     return None

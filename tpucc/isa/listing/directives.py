@@ -219,7 +219,9 @@ def _own_target(word: Word, arguments: Arguments) -> Target:
     """A target by its numbers."""
     description = arguments.take("description")
     fields: dict[str, object] = {"name": name(word), "description": name(description) if description is not None else ""}
-    required = {f.name for f in msgspec.structs.fields(Target) if f.required} | {*NEEDED}
+    if (kind := arguments.take("data_type")) is not None:
+        fields["data_type"] = name(kind)
+    required = {f.name for f in msgspec.structs.fields(Target) if f.required} | ({*NEEDED} if kind is None else set())
     for key in number_fields():
         value = arguments.need(key) if key in required else arguments.take(key)
         fields |= {} if value is None else {key: number(value)}
@@ -240,10 +242,12 @@ def _built_in(word: Word) -> Target:
 
 
 def _target_text(target: Target) -> str:
-    """A built-in target's name; another one's numbers."""
+    """A built-in target's name; another one's numbers. Where it multiplies no int8, that is said, and numbers it lacks are left out."""
     if target.name in target_names() and load_target(target.name) == target:
         return name_text(target.name)
-    fields = (f"{key}={getattr(target, key)}" for key in number_fields())
+    of_integers, defaults = target.data_type == "int8", {field.name: field.default for field in msgspec.structs.fields(Target)}
+    known = (key for key in number_fields() if of_integers or getattr(target, key) != defaults[key])
+    fields = [*([] if of_integers else [f"data_type={target.data_type}"]), *(f"{key}={getattr(target, key)}" for key in known)]
     return f"{name_text(target.name)} {' '.join(fields)} description={quote(target.description)}"
 
 

@@ -45,7 +45,10 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _port(program: Program, kind: str, port: Port) -> Iterator[str]:
-    """The faults of a port's parts and host buffers, as the words after `input port NAME`."""
+    """The faults of a port's format, parts and host buffers, as the words after `input port NAME`."""
+    if port.format not in [row.format for row in program.machine.formats]:
+        yield f"has values of {port.format.name}, and {program.machine.name} has none"
+        return
     if not port.shape or min(port.shape) <= 0 or any(rows <= 0 for rows in port.splits) or sum(port.splits) != math.prod(port.shape[:-1]):
         yield f"has the shape {list(port.shape)}, but parts of {list(port.splits)} rows"
         return

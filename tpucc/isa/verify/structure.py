@@ -77,7 +77,7 @@ def _layers(program: Program) -> Iterator[Violation]:
 def _layer(program: Program, layer: LayerInfo) -> Iterator[str]:
     if not layer.origin:
         yield "has no origin"
-    if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(layer.weights) > WEIGHTS:
+    if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(size or 1 for size in layer.weights) > WEIGHTS:
         yield "has a size below zero, or one that no layer has"
     elif layer.macs and not all(layer.weights):
         yield f"has {layer.macs:,} multiply-accumulates, and no weights"
