@@ -10,8 +10,9 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ Bools = npt.NDArray[np.bool_]
 PlaceMasks = npt.NDArray[np.uint32]
 """For each instruction the places that it reads, or writes, with a bit for each place: uint32 [instructions]."""
 
+SHORT = 1_000
+"""Instructions of a program whose effects are remembered."""
 FAR = 2**60
 """Stands for every product from here on: beyond any memory, and five of them still add up in int64."""
 
@@ -186,7 +189,26 @@ class Effects:
 
 
 def effects(records: Records, machine: Machine = DEFAULT) -> Effects:
-    """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
+    """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known.
+
+    Those of the last programs are remembered, of long ones two: a compilation asks ten times, and it takes a hundred array operations.
+    """
+    return (_short if len(records) <= SHORT else _long)(records.tobytes(), records.dtype, machine)
+
+
+def _frozen(data: bytes, dtype: np.dtype[np.void], machine: Machine) -> Effects:
+    found = _found(np.frombuffer(data, dtype), machine)
+    parts: list[Effects | Walks] = [found, *(walks for _, walks in found.touches)]
+    for column in (getattr(part, field.name) for part in parts for field in fields(part)):
+        if isinstance(column, np.ndarray):
+            column.flags.writeable = False
+    return found
+
+
+_short, _long = lru_cache(maxsize=16)(_frozen), lru_cache(maxsize=2)(_frozen)
+
+
+def _found(records: Records, machine: Machine) -> Effects:
     opcode, kind = records["opcode"], records["opcode"].astype(np.uint16) << 8 | records["function"]
     reads, writes = _reads(records, kind, machine), machine.written_by_opcode[opcode]
     walked, moves = machine.walked[opcode], _any(reads | writes, machine.row_places)
