@@ -845,3 +845,16 @@ def test_sizes_of_weights_are_bounded_beside_a_size_of_0() -> None:
     made = program()
     layers = (replace(made.layers[0], macs=0, weights=(2**63, 0)), *made.layers[1:])
     assert {violation.code for violation in verify(replace(made, layers=layers))} == {"V0102"}
+
+
+@each(
+    [
+        ("load hbm=x y=0 rows=4", "on tpu_v2 or tpu_v3 there is one: .target says which machine the listing is for"),
+        ("matrix_multiply_2 a=0 y=8 rows=4", "on tpu_v3 there is one"),
+        ("lode hbm=x y=0 rows=4", "the instructions are"),
+    ]
+)
+def test_an_instruction_of_another_machine_says_which_target_has_it(line: str, help: str) -> None:
+    with pytest.raises(ProgramError) as caught:
+        assemble(f"    {line}\n    halt\n", "kernel.asm")
+    assert help in caught.value.render()

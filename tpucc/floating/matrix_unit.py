@@ -43,6 +43,8 @@ EXACT_BITS = 53 - 16
 """Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
 FEW = 512
 """Sums for which step 2, with one bound of all, takes less time than step 1."""
+SPARSE = 16
+"""Where at most one of so many sums is wide, the bound is computed for the wide ones alone."""
 
 
 @dataclass(frozen=True)
@@ -235,8 +237,16 @@ def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64) -> tuple[Indice
     """
     reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
     reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
-    different = wide & exact.differ(sums, np.multiply.outer(reach_left, reach_right))
-    rows, columns = np.divmod(np.flatnonzero(different), wide.shape[1])  # `np.nonzero` is slow with two axes
+    if np.count_nonzero(wide) * SPARSE > wide.size:
+        return _places(wide & exact.differ(sums, np.multiply.outer(reach_left, reach_right)))
+    rows, columns = _places(wide)
+    still = exact.differ(sums[rows, columns], reach_left[rows] * reach_right[columns])
+    return rows[still], columns[still]
+
+
+def _places(chosen: Booleans) -> tuple[Indices, Indices]:
+    """`np.nonzero`, which is slow with two axes."""
+    rows, columns = np.divmod(np.flatnonzero(chosen), chosen.shape[1])
     return rows, columns
 
 

@@ -18,8 +18,9 @@ from tpucc.isa.fields import kinds, names_of, well_formed
 from tpucc.isa.listing.words import Word, keyed, place_of
 from tpucc.machine.instruction import MAXIMUM, RECORD, OperandSpec, Records, Space, Spec
 from tpucc.machine.machine import Machine
-from tpucc.machines import MACHINES
+from tpucc.machines import machine_for
 from tpucc.numerics import Int64
+from tpucc.target import Target, load_target, target_names
 
 NUMBER_COLUMN = 64
 """Where the numbers of instructions stand, in lines that aren't longer."""
@@ -90,6 +91,12 @@ def _flags(spec: Spec, function: int, records: Records, indices: Int64) -> list[
     return [texts[value] for value in flags]
 
 
+def _runs(target: Target, mnemonic: str) -> bool:
+    """Whether programs for a target may have an instruction of this name."""
+    machine = machine_for(target)
+    return mnemonic in machine.by_mnemonic and not machine.obstacle(target)
+
+
 def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve, operands: Operands = Spec.operands_for) -> dict[str, int]:
     """The fields of the instruction whose words are `line` (at least one word); fields that it doesn't name have their defaults.
 
@@ -101,8 +108,8 @@ def instruction_fields(machine: Machine, line: Sequence[Word], resolve: Resolve,
     spec = machine.by_mnemonic.get(head.text) if not head.key else None
     if spec is None:
         near = "a comment begins with ;" if head.text.startswith(("#", "//")) else did_you_mean(head.text, machine.by_mnemonic)
-        others = [name for name, other in MACHINES.items() if head.text in other.by_mnemonic]
-        elsewhere = f"tpu_{others[0]} has it; .target tpu_{others[0]} says that the listing is for that machine" if others else ""
+        others = [target.name for target in map(load_target, target_names()) if _runs(target, head.text)]
+        elsewhere = f"on {listed(others, 'or')} there is one: .target says which machine the listing is for" if others else ""
         choices = f"the instructions are {listed([*machine.by_mnemonic])}"
         raise line_error("E0710", f"no instruction is named {head}", head.span, elsewhere or near or choices)
     given, flags = keyed(line[1:]), [word for word in line[1:] if not word.key]

@@ -201,7 +201,7 @@ class Trace:
     def require(self, numbers: Value, require: Callable[[AnyArray], None]) -> None:
         """Notes what numbers of an input must be. Raises `Untraceable` for others."""
         places = self.places(numbers)
-        of, *others = (self.values[number] for number in np.unique(places // PLACES).tolist())
+        of, *others = self.sources(places)
         if others or of.kind is not Kind.GIVEN:
             raise Untraceable("looks values up by numbers that aren't of one input")
         assert self.node is not None
