@@ -288,6 +288,7 @@ def test_large_batches_are_measured_on_as_many_items_as_are_worth_it(monkeypatch
         return evaluate(graph, inputs, **options)
 
     monkeypatch.setattr("tpucc.passes.calibrate.evaluate", noting)
+    monkeypatch.setattr("tpucc.passes.calibrate.JOINED_VALUES", 0)
     found = {}
     for most in (10**9, 24, 3):
         monkeypatch.setattr("tpucc.passes.calibrate.SYNTHETIC_MACS", most)
@@ -295,6 +296,24 @@ def test_large_batches_are_measured_on_as_many_items_as_are_worth_it(monkeypatch
     assert [shape[0] for shape in dict.fromkeys(shapes)] == [12, 6, 1]
     assert found[24].keys() == found[10**9].keys(), "the same values are measured"
     assert found[24]["h"] != found[10**9]["h"]
+
+
+def test_small_batches_are_measured_several_in_one_and_the_rest_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 11 rows there are three batches of 4, the last of which is filled by its own rows; the model has 28 values a batch."""
+    rounds: list[list[float]] = []
+
+    def noting(graph: Graph, inputs: dict[str, AnyArray], **options: Any) -> object:
+        rounds.append(inputs["x"][:, 0].tolist())
+        return evaluate(graph, inputs, **options)
+
+    monkeypatch.setattr("tpucc.passes.calibrate.evaluate", noting)
+    x, found = np.arange(22, dtype=np.float32).reshape(11, 2), []
+    for values in (0, 55, 56):
+        monkeypatch.setattr("tpucc.passes.calibrate.JOINED_VALUES", values)
+        found.append(calibrated(identity_model(4), {"x": x}))
+    first, second, third = [0, 2, 4, 6], [8, 10, 12, 14], [16, 18, 20, 16]
+    assert rounds == [first, second, third, first, second, third, [*first, *second], third]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_model_that_mixes_its_items_is_measured_on_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from tests.support.networks import ORDINARY, network
 from tpucc.api import Executable
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.explain.device_outputs import QuantisedOutput
+from tpucc.ir import TensorType
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
@@ -23,7 +24,9 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.machines.v1 import Opcode
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
+from tpucc.passes.calibrate import JOINED_VALUES
 from tpucc.passes.divide_batch import rule_of
+from tpucc.passes.input_arrays import random_array
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
@@ -220,6 +223,26 @@ def test_random_networks_give_the_same_bits(first: int) -> None:
     bounds = replace(ORDINARY, batches=(2, 4, 6))
     for seed in range(first, first + 8):
         require_equal(*one_and_several(network(seed, bounds), 2, level=(0, 1, 2, 2)[seed % 4]), seed)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_batches_that_are_measured_in_one_have_the_ranges_of_one_after_the_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven batches and a half, of which the smallest and the largest percent of the values are left out."""
+    types = on_one_core(SOURCES[name], 2).runtime.inputs
+    np.savez(tmp_path / "rows.npz", **drawn_rows(types, 90))
+    settings, programs = {"calibrate": {"method": "percentile", "percentile": 99.0}}, []
+    for values in (0, JOINED_VALUES):
+        monkeypatch.setattr("tpucc.passes.calibrate.JOINED_VALUES", values)
+        exe = tpucc.compile_source(SOURCES[name], calibration=tmp_path / "rows.npz", settings=settings)
+        programs.append(encode(exe.runtime.program))
+    assert programs[0] == programs[1]
+
+
+def drawn_rows(types: Mapping[str, TensorType], rows: int) -> dict[str, AnyArray]:
+    generator = np.random.default_rng(0)
+    return {name: random_array(generator, replace(type_, shape=(rows, *type_.shape[1:]))) for name, type_ in types.items()}
 
 
 def test_quantisation_is_that_of_the_whole_batch(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -198,7 +199,7 @@ def divided(op: str, attributes: Attributes, shapes: Sequence[tuple[int, ...]], 
     node = Node("y", op, tuple(x.name for x in operands), attributes, OPS[op].infer(attributes, types), Origin())
     rule = rule_of(op)
     assert rule is not None
-    return rule(Case(node, operands, batches, 12, 3))
+    return rule(Case(node, operands, batches, 12, Fraction(1, 3)))
 
 
 SCALAR = ((), ())

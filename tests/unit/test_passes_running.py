@@ -79,6 +79,7 @@ def negative(graph: Graph) -> Graph:
         (operators, change("h_relu", op="relux"), "E0780", "h_relu"),
         (operators, change("h_relu", type=f32(4, -3)), "E0746", "h_relu"),
         (operators, change("x", type=f32(4, 7)), "E0301", "h_product"),
+        (operators, change("h_relu", operands=("x",)), "E0783", "h_relu"),
         (operators, swapped, "E0741", "h_product"),
         (operators, lambda graph: graph.with_nodes(node for node in graph if node.name != "h.b"), "E0741", "h_sum"),
         (operators, lambda graph: graph.with_nodes((*graph, graph["h_relu"])), "E0740", "h_relu"),

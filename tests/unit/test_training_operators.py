@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -240,7 +241,7 @@ def case_of(name: str, attributes: Any, operands: Sequence[Array], batches: Sequ
     origin = Origin(made_by="test")
     inputs = [Node(f"x{index}", "input", (), NoAttributes(), type_, origin) for index, type_ in enumerate(types)]
     node = Node("y", name, tuple(x.name for x in inputs), attributes, OPS[name].infer(attributes, types), origin)
-    return Case(node, inputs, batches, 4, 2)
+    return Case(node, inputs, batches, 4, Fraction(1, 2))
 
 
 @each(DIVIDED)

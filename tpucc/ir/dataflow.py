@@ -46,18 +46,31 @@ def true_of(facts: Mapping[str, T]) -> frozenset[str]:
 
 def reached_from(nodes: Iterable[Node], starts: Container[str], stops: Container[str] = ()) -> frozenset[str]:
     """The nodes `starts`, and the nodes that depend on one of them by a path without a node of `stops`. A start may be in `stops`."""
-    return true_of(forward(nodes, lambda node, operands: node.name in starts or (any(operands.values()) and node.name not in stops)))
+    found: set[str] = set()
+    for node in nodes:
+        if node.name in starts or (not found.isdisjoint(node.operands) and node.name not in stops):
+            found.add(node.name)
+    return frozenset(found)
 
 
 def leading_to(nodes: Sequence[Node], ends: Container[str], stops: Container[str] = ()) -> frozenset[str]:
     """The nodes `ends`, and the nodes that one of them depends on by a path without a node of `stops`. An end may be in `stops`."""
-    return true_of(backward(nodes, lambda node, readers: node.name in ends or (any(readers.values()) and node.name not in stops)))
+    found, read = set[str](), set[str]()
+    for node in reversed(nodes):
+        if node.name in ends or (node.name in read and node.name not in stops):
+            found.add(node.name)
+            read.update(node.operands)
+    return frozenset(found)
 
 
 @once_a_graph
 def constant_values(graph: Graph) -> frozenset[str]:
     """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
-    return true_of(forward(graph, lambda node, operands: not node.is_input and all(operands.values())))
+    found: set[str] = set()
+    for node in graph:
+        if not node.is_input and found.issuperset(node.operands):
+            found.add(node.name)
+    return frozenset(found)
 
 
 @once_a_graph

@@ -49,10 +49,17 @@ def verify_graph(graph: Graph, changed: Collection[str] | None = None) -> None:
 def changed_nodes(graph: Graph, before: Graph) -> frozenset[str]:
     """The nodes of which the rules may say something else than they did in `before`: new ones, and those that read a new one.
 
-    A rule of a node looks at the node itself and at its operands. Where these are the same objects, it says the same.
+    A rule of a node looks at the node itself and at its operands. Where these are the same but for their places, it says the same.
     """
-    new = {node.name for node in graph.nodes if before.by_name.get(node.name) is not node}
+    new = {node.name for node in graph.nodes if not _is_same(node, before.by_name.get(node.name))}
     return frozenset(new.union(node.name for node in graph.nodes if not new.isdisjoint(node.operands)))
+
+
+def _is_same(node: Node, before: Node | None) -> bool:
+    if node is before or before is None:
+        return node is before
+    parts = (node.type is before.type, node.attributes is before.attributes, node.origin is before.origin)
+    return all(parts) and (node.op, node.operands, node.holds) == (before.op, before.operands, before.holds)
 
 
 def problems(graph: Graph, changed: Collection[str] | None = None) -> Iterator[Problem]:

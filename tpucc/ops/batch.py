@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 from tpucc.ir import Attributes, Node
@@ -40,7 +41,7 @@ AVERAGED = Averaged()
 class Division:
     """Where the batch lies in a node's result, and in those of its operands that are constants which go along with the batch.
 
-    `attributes` are the node's for the part of one core, where they name a size that is divided; None where they stay.
+    `attributes` are the node's for the batch that is wanted, where they name a size that is divided; None where they stay.
     """
 
     result: Batch | Averaged
@@ -63,8 +64,8 @@ class Case:
     batches: Sequence[Batch | Averaged | None]
     size: int
     """Items of the batch."""
-    cores: int
-    """The parts that the batch is divided into."""
+    share: Fraction
+    """The batch that is wanted, as a part of this one: 1/4 for one of four cores, 8 for eight batches in one."""
 
     @property
     def attributes(self) -> Any:
@@ -96,8 +97,13 @@ class Case:
         return found.pop()
 
     def part(self, shape: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
-        """The shape of one core's part of a value in which the batch lies so."""
-        return (*shape[: batch.axis], shape[batch.axis] // self.cores, *shape[batch.axis + 1 :])
+        """The shape of a value in which the batch lies so, for the batch that is wanted."""
+        return part_of(shape, batch, self.share)
+
+
+def part_of(shape: tuple[int, ...], batch: Batch, share: Fraction) -> tuple[int, ...]:
+    """A shape with the size along the batch multiplied by `share`."""
+    return (*shape[: batch.axis], int(shape[batch.axis] * share), *shape[batch.axis + 1 :])
 
 
 BatchRule = Callable[[Case], Division]

@@ -13,9 +13,9 @@ import numpy as np
 
 from tpucc.ir import Constant, Node
 from tpucc.numerics import Float64
-from tpucc.ops import OPS
+from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.names import add, batch_norm, conv2d, mul, sub
-from tpucc.ops.opdef import Boundary, Expression
+from tpucc.ops.opdef import Arithmetic, Boundary, Expression
 from tpucc.passes.device_work import multiplies
 from tpucc.passes.rewriter import columns_of, constant_of, is_pinned
 from tpucc.passes.rules import Family, Match, Rule, columns, constant, rule, rules_pass, value
@@ -83,7 +83,7 @@ def column_factors() -> Iterator[Rule]:
     Values of 16 bits stay: their integers are fine enough, and the vector unit has no convolutions of them. So do values whose scales the
     source gives, and products with one number for all channels, which are tables.
     """
-    factor = Family(multiplies)(value("x"), columns("factors"))
+    factor = Family(lambda op: isinstance(legalisation_of(op), Arithmetic), when=multiplies)(value("x"), columns("factors"))
     yield rule("a factor for each channel of an image", factor, _convolution, when=_is_image)
 
 

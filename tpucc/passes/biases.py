@@ -66,7 +66,7 @@ def reassociate_bias() -> Iterator[Rule]:
     the constant. Sums are reassociated in float32, so that results may differ in the last bits.
     """
     # sums whose operands may be exchanged
-    exchangeable = Family(lambda node: bool(facts_of(node.op).signs) and facts_of(node.op).commutative(node.attributes))
+    exchangeable = Family(total.holds, when=lambda node: facts_of(node.op).commutative(node.attributes))
     yield rule("a constant added to a sum with a product", total(once(called("inner", total())), columns("bias")), _past_outer)
     yield rule("a product added to a sum with a constant", exchangeable(value("inner"), value("product")), _past_inner)
 
@@ -163,7 +163,7 @@ def hoist_activations() -> Iterator[Rule]:
     """Rewrites `f(max_pool(x))` to `max_pool(f(x))` where f never falls, x is a product with or without a bias, and neither x nor the
     pool has another use.
     """
-    largest = Family(lambda node: legalisation_of(node.op) == Pooling("max"))
+    largest = Family(lambda op: legalisation_of(op) == Pooling("max"))
     yield rule("a function of a pool", function(once(called("pool", largest(value("x"))))), _hoisted, when=_keeps_order)
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from tpucc.ops.names import clip, dequantize, quantize
 from tpucc.ops.opdef import Table
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context, graph_pass, require_choice
-from tpucc.passes.divide_batch import divided
+from tpucc.passes.divide_batch import divided, joined_batches
 from tpucc.passes.input_arrays import (
     VALUES,
     InputArrays,
@@ -49,6 +51,10 @@ SYNTHETIC_VALUES = 2**24
 """Values of synthetic inputs that are held at one time, or one batch if that has more: few rows of millions tell a range, too."""
 RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
+JOINED_MEAN = 2**15
+"""Values that a node has in the mean, at most, where several batches are measured in one: larger ones take no less time together."""
+JOINED_VALUES = 2**26
+"""Values that all nodes have, at most, where several batches are measured in one: 256 MB if none of them were freed."""
 METHODS = ("minmax", "percentile")
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
@@ -97,11 +103,11 @@ def _ranges(probed: ProbeGraph, parts: Iterable[InputArrays], count: int, share:
         if (meter := meters.get(node.name)) is not None:
             meter.add(value, _extremes(value))
 
-    for part in parts:
+    for measuring, inputs in probed.rounds(parts, count):
         try:
-            evaluate(probed.graph, part, watch=measure)
+            evaluate(measuring, inputs, watch=measure)
         except FloatingPointError:
-            raise _not_finite(probed.graph, part, help) from None
+            raise _not_finite(measuring, inputs, help) from None
     return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
 
@@ -186,11 +192,28 @@ class ProbeGraph:
         parts = next((number for number in range(max(1, least), batch + 1) if batch % number == 0), batch)
         if parts == 1:
             return self
-        measuring = replace(self.graph, outputs=tuple(Output(name, name) for name in self.measured))
         try:
-            return replace(self, graph=divided(measuring, parts, "calibrate"))
+            return replace(self, graph=divided(self._measuring, parts, "calibrate"))
         except (CompileError, UsageError):
             return self
+
+    def rounds(self, parts: Iterable[InputArrays], count: int) -> Iterator[tuple[Graph, InputArrays]]:
+        """Graphs and the inputs to evaluate each with: `count` batches, several in one where their values are small and no operator mixes
+        items of the batch."""
+        values = sum(node.type.size for node in self.graph)
+        together = min(count, min(JOINED_VALUES, JOINED_MEAN * len(self.graph)) // values)
+        waiting, left = iter(parts), list[InputArrays]()
+        if together > 1:
+            with suppress(CompileError):
+                joined = joined_batches(self._measuring, together, "calibrate")
+                while len(left := list(islice(waiting, together))) == together:
+                    yield joined, {node.name: np.concatenate([part[node.name] for part in left]) for node in joined.inputs}
+        yield from ((self.graph, part) for part in chain(left, waiting))
+
+    @property
+    def _measuring(self) -> Graph:
+        """The graph with what is measured as its outputs."""
+        return replace(self.graph, outputs=tuple(Output(name, name) for name in self.measured))
 
     def ranged(self, found: Mapping[str, Range]) -> Graph:
         """The operator graph with what was found."""

@@ -37,7 +37,7 @@ from tpucc.ops.reductions import axes_of
 from tpucc.ops.rules import FLOAT32_MAX, FLOAT32_NORMAL
 from tpucc.passes.device_work import is_devices
 from tpucc.passes.rewriter import Rewriter, array_of, is_pinned, is_written
-from tpucc.passes.rules import Family, Match, Rule, called, constant, once, rule, rules_pass, value, view
+from tpucc.passes.rules import Match, Rule, called, constant, in_any_order, once, rule, rules_pass, value, view
 
 
 class OnDevice(Rewriter):
@@ -50,9 +50,17 @@ class OnDevice(Rewriter):
     def put(self, node: Node, *fused: Node) -> Node:
         """Adds a node to the new graph, and notes whether the device computes it."""
         made = super().put(node, *fused)
-        if is_devices(made, self.operands(made), not self.on_device.isdisjoint(made.operands), self.constants):
-            self.on_device.add(made.name)
+        self._note(made)
         return made
+
+    def keep(self, node: Node) -> None:
+        """Adds a node of the old graph as it is, and notes whether the device computes it."""
+        super().keep(node)
+        self._note(node)
+
+    def _note(self, node: Node) -> None:
+        if is_devices(node, self.operands(node), not self.on_device.isdisjoint(node.operands), self.constants):
+            self.on_device.add(node.name)
 
 
 @rules_pass(
@@ -71,7 +79,7 @@ def device_forms() -> Iterator[Rule]:
     quarter of the unified buffer.
     """
     x, number = value("x"), constant("number")
-    larger, smaller = (Family(each.made, in_any_order=True)(x, number) for each in (maximum, minimum))
+    larger, smaller = (in_any_order(each)(x, number) for each in (maximum, minimum))
     yield rule("a division by a constant", div(x, number), _multiplied, when=_is_on_device)
     yield rule("a lower bound", larger, lambda m: clip(m.x, low=_bound(m), high=FLOAT32_MAX), when=_has_bound)
     yield rule("an upper bound", smaller, lambda m: clip(m.x, low=-FLOAT32_MAX, high=_bound(m)), when=_has_bound)

@@ -6,8 +6,9 @@ those of one in all but their leading sizes, and give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
@@ -28,6 +29,7 @@ from tpucc.ops.batch import (
     images,
     joined,
     padded,
+    part_of,
     product,
 )
 from tpucc.ops.names import constant
@@ -52,20 +54,32 @@ def divided(graph: Graph, parts: int, by: str, *, among: str = "", means: bool =
     """The graph of one of `parts` equal parts of the batch, made by the pass `by`. The outputs are divided, or else `means` over the batch.
     What no output needs is left out. `among` and the errors are as in `divisions`."""
     graph = live(graph)
-    return _Parts(graph, parts, by, divisions(graph, parts, among=among, means=means)).rewrite(_Parts.divide)
+    return _Parts(graph, Fraction(1, parts), by, divisions(graph, parts, among=among, means=means)).rewrite(_Parts.divide)
+
+
+def joined_batches(graph: Graph, count: int, by: str) -> Graph:
+    """The graph of `count` batches in one, the items of each behind those of the one before, made by the pass `by`.
+
+    Outputs may have their items along any axis. What no output needs is left out. Raises `CompileError` E0830 and E0831 as `divisions`.
+    """
+    graph, share = live(graph), Fraction(count)
+    found, errors = _divisions(graph, batch_of(graph), share, counted(count, "batch", "batches"))
+    if errors:
+        raise CompileError(errors)
+    return _Parts(graph, share, by, found).rewrite(_Parts.divide)
 
 
 class _Parts(Rewriter):
-    """The graph of one core in the making."""
+    """The graph of a part of the batch, or of several batches, in the making."""
 
-    def __init__(self, graph: Graph, cores: int, by: str, divisions: Divisions) -> None:
+    def __init__(self, graph: Graph, share: Fraction, by: str, divisions: Divisions) -> None:
         super().__init__(graph, by)
-        self._cores = cores
+        self._share = share
         self._size = batch_of(graph)
         self._divisions = divisions
 
     def divide(self, node: Node) -> bool:
-        """Puts one core's part of a node, if its batch is divided."""
+        """Puts a node for the batch that is wanted, if it has the batch."""
         division = self._divisions.get(node.name)
         if division is None:
             return False
@@ -77,19 +91,18 @@ class _Parts(Rewriter):
         return True
 
     def _part(self, type_: TensorType, batch: Batch) -> TensorType:
-        shape = type_.shape
-        return replace(type_, shape=(*shape[: batch.axis], shape[batch.axis] // self._cores, *shape[batch.axis + 1 :]))
+        return replace(type_, shape=part_of(type_.shape, batch, self._share))
 
     def _constant(self, name: str, batch: Batch) -> str:
-        """The part of a value without inputs that goes with one core's items."""
+        """A value without inputs, as it goes with the batch that is wanted."""
 
         def make() -> str:
             node, type_ = self.graph[name], self._part(self.graph[name].type, batch)
             if (array := held_array(node)) is not None:
-                part = one_part(array, batch, self._size, self._cores)
+                part = constant_part(array, batch, self._size, self._share)
                 assert part is not None
                 return self.make(as_constant(replace(node, type=type_), part)).name
-            division = _of_constants(self.graph, node, batch, self._size, self._cores)
+            division = _of_constants(self.graph, node, batch, self._size, self._share)
             assert division is not None
             operands = list(node.operands)
             for index, place in division.constants.items():
@@ -111,6 +124,14 @@ def divisions(graph: Graph, cores: int, *, among: str = "", means: bool = False)
     size, among = batch_of(graph), among or counted(cores, "core")
     if size % cores:
         raise UsageError(_indivisible(graph, size, cores, among))
+    found, errors = _divisions(graph, size, Fraction(1, cores), among, means)
+    if errors := errors or list(_means(graph, found, among) if means else _outputs(graph, found, size, among)):
+        raise CompileError(tuple({(error.span or error.message): error for error in reversed(errors)}.values())[::-1])
+    return found
+
+
+def _divisions(graph: Graph, size: int, share: Fraction, among: str, means: bool = False) -> tuple[Divisions, Sequence[Diagnostic]]:
+    """What `divisions` says for any `share` of the batch, and an error for each operator that mixes items; the outputs aren't looked at."""
     left = needed_values(graph) - constant_values(graph)
     found = {node.name: Division(Batch(0)) for node in graph.inputs}
     errors: list[Diagnostic] = []
@@ -121,12 +142,10 @@ def divisions(graph: Graph, cores: int, *, among: str = "", means: bool = False)
         operands = graph.operands(node)
         batches = [found[operand.name].result if operand.name in found else None for operand in operands]
         try:
-            found[node.name] = _divided(graph, Case(node, operands, batches, size, cores), means)
+            found[node.name] = _divided(graph, Case(node, operands, batches, size, share), means)
         except MixedError as error:
             errors.append(_mixed(node, str(error), among, means))
-    if errors := errors or list(_means(graph, found, among) if means else _outputs(graph, found, size, among)):
-        raise CompileError(tuple({(error.span or error.message): error for error in reversed(errors)}.values())[::-1])
-    return found
+    return found, errors
 
 
 def batch_of(graph: Graph) -> int:
@@ -141,13 +160,15 @@ def batch_of(graph: Graph) -> int:
     raise CompileError(Diagnostic("E0830", text, labels, ("the batch is the first size, the same one in every input",)))
 
 
-def one_part(value: AnyArray, batch: Batch, size: int, cores: int) -> AnyArray | None:
-    """The part of a constant that goes with one core's items, of `size` in all; None when it isn't the same for every core."""
+def constant_part(value: AnyArray, batch: Batch, size: int, share: Fraction) -> AnyArray | None:
+    """A constant that goes with a batch of `size` items, for a `share` of it: one of equal parts, None when they differ; or repeated, for
+    several batches."""
     before, after = value.shape[: batch.axis], value.shape[batch.axis + 1 :]
-    parts = value.reshape(*before, -1, cores, size // cores * batch.inner, *after)
-    first = parts.take(0, axis=batch.axis + 1)
-    same = (parts == parts.take([0], axis=batch.axis + 1)).all()
-    return first.reshape(*before, value.shape[batch.axis] // cores, *after) if same else None
+    parts = value.reshape(*before, -1, share.denominator, size // share.denominator * batch.inner, *after)
+    first = parts.take([0], axis=batch.axis + 1)
+    if not (parts == first).all():
+        return None
+    return first.repeat(share.numerator, axis=batch.axis + 1).reshape(part_of(value.shape, batch, share))
 
 
 def rule_of(op: str) -> BatchRule | None:
@@ -164,19 +185,19 @@ def _divided(graph: Graph, case: Case, means: bool) -> Division:
     for index, batch in division.constants.items():
         operand = case.operands[index]
         known = means or constant.made(operand)  # while compiling, some aren't computed yet
-        if known and not _same_for_all(graph, operand, batch, case.size, case.cores):
+        if known and not _same_for_all(graph, operand, batch, case.size, case.share):
             raise MixedError(f"the constant {operand.name} differs from item to item, and all cores run the same program")
     return division
 
 
-def _same_for_all(graph: Graph, node: Node, batch: Batch, size: int, cores: int) -> bool:
+def _same_for_all(graph: Graph, node: Node, batch: Batch, size: int, share: Fraction) -> bool:
     """Whether a value without inputs can be divided: each core's part is the same."""
     if (array := held_array(node)) is not None:
-        return one_part(array, batch, size, cores) is not None
-    return _of_constants(graph, node, batch, size, cores) is not None
+        return constant_part(array, batch, size, share) is not None
+    return _of_constants(graph, node, batch, size, share) is not None
 
 
-def _of_constants(graph: Graph, node: Node, batch: Batch, size: int, cores: int) -> Division | None:
+def _of_constants(graph: Graph, node: Node, batch: Batch, size: int, share: Fraction) -> Division | None:
     """How an operator on values without inputs is divided, so that its result has the batch there; None where it can't be.
 
     `zeros([batch, units]) @ w` is one: where w is trained, it isn't known when compiling, but all its rows are equal.
@@ -187,13 +208,13 @@ def _of_constants(graph: Graph, node: Node, batch: Batch, size: int, cores: int)
     for index, operand in enumerate(operands):
         for axis in range(operand.type.rank):
             given = Batch(axis, batch.inner)
-            case = Case(node, operands, [given if place == index else None for place in range(len(operands))], size, cores)
+            case = Case(node, operands, [given if place == index else None for place in range(len(operands))], size, share)
             try:
                 division = rule(case)
             except MixedError:
                 continue
             constants = {**division.constants, index: given}
-            if division.result == batch and all(_same_for_all(graph, operands[at], b, size, cores) for at, b in constants.items()):
+            if division.result == batch and all(_same_for_all(graph, operands[at], b, size, share) for at, b in constants.items()):
                 return replace(division, constants=constants)
     return None
 

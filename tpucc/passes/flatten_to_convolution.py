@@ -28,8 +28,9 @@ def flatten_to_convolution() -> Iterator[Rule]:
     product. The host flattens its own values for nothing.
     """
     flat = variable("flat", is_view)
+    elementwise = Family(lambda op: facts_of(op).elementwise, when=_is_function)
     yield rule("a product with a flattened map", matmul(flat, variable("weights", _is_matrix)), _convolved, when=_is_flattened_map)
-    yield rule("a function of a flattened map", Family(_is_function)(flat), _moved, when=_leads_to_product)
+    yield rule("a function of a flattened map", elementwise(flat), _moved, when=_leads_to_product)
 
 
 def _is_matrix(node: Node) -> bool:

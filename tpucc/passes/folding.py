@@ -22,7 +22,7 @@ from tpucc.ops.opdef import Expression
 from tpucc.ops.slice import SliceAttributes, as_slice
 from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import after_products, array_of, as_columns, constant_of, is_pinned, is_product
+from tpucc.passes.rewriter import after_products, array_of, as_columns, constant_of, is_pinned
 from tpucc.passes.rules import (
     Family,
     Match,
@@ -243,7 +243,7 @@ def fold_slices() -> Iterator[Rule]:
     Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
     blocks of x than they would fill by themselves.
     """
-    unfused = Family(lambda node: is_product(node) and not isinstance(node.attributes, Fused))
+    unfused = Family(product.holds, when=lambda node: not isinstance(node.attributes, Fused))
     part = variable("part", lambda node: slice_.made(node) and not is_pinned(node))
     yield rule("a product of some lanes", unfused(part, constant("weights")), _without_slice, when=_is_worthwhile)
 

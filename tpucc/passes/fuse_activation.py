@@ -20,7 +20,7 @@ def fuse_activation() -> Iterator[Rule]:
     applied to; the fused node keeps that range, as calibrated, in its attribute `pre`.
     """
     # functions of two values that have no activation yet
-    arithmetic = Family(lambda node: isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused))
+    arithmetic = Family(lambda op: isinstance(legalisation_of(op), Arithmetic), when=lambda node: not isinstance(node.attributes, Fused))
     after_product = function(once(called("before", product())))
     yield rule("a function of a product", after_product, _activated, when=lambda m: is_open(m.rewriter, m.before))
     yield rule("a function of two values' sum or product", function(once(called("before", arithmetic()))), _activated)

@@ -20,7 +20,7 @@ def move_integers() -> Iterator[Rule]:
     """Rewrites `quantize(move(dequantize(q)))` to `move(q)`, for chains of reshapes, transposes and slices, where scale and zero point are
     the same before and after. Then not a bit changes, and the host neither dequantises nor quantises.
     """
-    quantised = Family(lambda node: quantizes(node.op))
+    quantised = Family(quantizes)
     yield rule("moves of real numbers between integers", quantised(variable("last", lambda node: node.op in VIEWS)), _moved)
 
 
@@ -52,7 +52,7 @@ def hoist_dequantize() -> Iterator[Rule]:
 
     Other readers of the integers still read the integers.
     """
-    boundary, move = Family(lambda node: dequantizes(node.op)), Family(_moves)
+    boundary, move = Family(dequantizes), Family(_moves)
     yield rule("a dequantize of moved integers", boundary(called("move", move())), _hoisted)
 
 
@@ -62,7 +62,7 @@ def _hoisted(m: Match) -> Node:
     waiting = [*m.rewriter.operands(m.move)]
     while waiting:
         integers = waiting.pop()
-        before = m.rewriter.operands(integers) if _moves(integers) else ()
+        before = m.rewriter.operands(integers) if _moves(integers.op) else ()
         if any(each.name not in reals for each in before):
             waiting += (integers, *before)
         elif integers.name not in reals:
@@ -72,15 +72,15 @@ def _hoisted(m: Match) -> Node:
 
 def _real(m: Match, integers: Node, reals: Mapping[str, str]) -> str:
     """The name of the real values of some integers: the same move of real values, or a `dequantize`."""
-    if _moves(integers):
+    if _moves(integers.op):
         operands = tuple(reals[name] for name in integers.operands)
         return m.rewriter.make(replace(integers, operands=operands, type=_held(integers))).name
     type_ = f32(*integers.type.shape)
     return m.rewriter.make(dequantize.node(integers.name, (integers.name,), m.root.attributes, type_, integers.origin)).name
 
 
-def _moves(node: Node) -> bool:
-    return facts_of(node.op).values in UNCHANGED
+def _moves(op: str) -> bool:
+    return facts_of(op).values in UNCHANGED
 
 
 def _held(move: Node) -> TensorType:

@@ -11,7 +11,7 @@ from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
 from tpucc.ir import Constant, Graph, Node, Output, TensorType
-from tpucc.ir.dataflow import reached_from
+from tpucc.ir.dataflow import constant_values, reached_from
 from tpucc.ir.graph import once_a_graph
 from tpucc.ir.node import Side
 from tpucc.numerics import AnyArray
@@ -20,7 +20,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.fused import Fused
 from tpucc.ops.names import as_weights, constant, reshape
-from tpucc.ops.opdef import Clamp, Expression, Matrix, Table, Term
+from tpucc.ops.opdef import Expression, Matrix, Term
 from tpucc.ops.reshape import ReshapeAttributes
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Rewriter:
         """The origins of the nodes that were dropped in favour of a node."""
         self._names = Names(graph)
         self._made: dict[Hashable, object] = {}
-        self.constants: set[str] = set()
+        self.constants = set(constant_values(graph))
         """The nodes that depend on no input."""
         self._place: Side | None = None
         self._reads = Counter(name for node in graph for name in node.operands)
@@ -95,6 +95,10 @@ class Rewriter:
             node = replace(node, place="host" if node.name in self.constants else place)
         self.nodes[node.name] = node
         return node
+
+    def keep(self, node: Node) -> None:
+        """Adds a node of the old graph as it is."""
+        self.nodes[node.name] = node
 
     def make(self, node: Node) -> Node:
         """Adds a node that the source doesn't contain, under a name made from its own."""
@@ -163,7 +167,11 @@ class Rewriter:
     def rewrite(self, rule: Callable[[Self, Node], bool]) -> Graph:
         """The new graph, in which `rule` has put one node after the other; those for which it says that it has not stay."""
         for node in self:
-            if not rule(self, node):
+            if rule(self, node):
+                continue
+            if node is self.graph[node.name]:
+                self.keep(node)
+            else:
                 self.put(node)
         return self.build()
 
@@ -281,11 +289,6 @@ def obstacle(node: Node, operands: Sequence[Node]) -> str:
     if is_written(operands[1]):
         return ""
     return legalisation.obstacle(node.attributes, [operand.type.shape for operand in operands])
-
-
-def is_function(node: Node) -> bool:
-    """Whether the node is an activation: a function of one value, element by element."""
-    return isinstance(legalisation_of(node.op), Table | Clamp)
 
 
 def as_columns(value: Constant, type_: TensorType) -> Constant | None:

@@ -28,14 +28,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import islice
+from typing import Any
 
 from tpucc.ir import Graph, Node
 from tpucc.ir.node import Firing
 from tpucc.numerics import AnyArray
-from tpucc.ops import OPS, facts_of
-from tpucc.ops.opdef import Expression, Term
+from tpucc.ops import OPS, facts_of, legalisation_of
+from tpucc.ops.facts import Values
+from tpucc.ops.names import constant as constant_operator
+from tpucc.ops.opdef import Clamp, Expression, Matrix, OpDef, Table, Term
 from tpucc.passes.base import Context, GraphPass
-from tpucc.passes.rewriter import Rewriter, as_constant, columns_of, constant_of, is_function, is_pinned, is_product, is_view
+from tpucc.passes.rewriter import Rewriter, as_constant, columns_of, constant_of, is_pinned
 
 Found = Mapping[str, Node]
 """The nodes that matched, by the names of variables."""
@@ -45,10 +48,11 @@ Inner = tuple[Node, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable(Term):
-    """A node for which `holds`, which gets the node and the node that reads it, is true."""
+    """A node for which `holds`, which gets the node and the node that reads it, is true; of an `operator` alone, if there is one."""
 
     name: str
     holds: Callable[[Node, Node], bool]
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,12 +73,16 @@ class Called(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """All operators of which something is true, called in a pattern as one operator is; without operands it stands for any operands.
+    """All operators of which `holds`, which gets an operator's name, is true.
 
-    `in_any_order`: the operands may have the forms in either order, though the operator isn't commutative.
+    It is called in a pattern as one operator is; without operands it stands for any operands.
+
+    `when` asks what depends on the node. `in_any_order`: the operands may have the forms in either order, though the operator isn't
+    commutative.
     """
 
-    holds: Callable[[Node], bool]
+    holds: Callable[[str], bool]
+    when: Callable[[Node], bool] = lambda node: True
     in_any_order: bool = False
 
     def __call__(self, *operands: Term) -> Applied:
@@ -102,22 +110,27 @@ def variable(name: str, holds: Callable[[Node], bool]) -> Variable:
 
 def constant(name: str) -> Variable:
     """A constant whose quantisation isn't fixed."""
-    return Variable(name, lambda node, reader: constant_of(node) is not None)
+    return Variable(name, lambda node, reader: constant_of(node) is not None, constant_operator.name)
 
 
 def columns(name: str) -> Variable:
     """A constant that has one value for each column of the node that reads it, or one for all."""
-    return Variable(name, lambda node, reader: columns_of(node, reader.type) is not None)
+    return Variable(name, lambda node, reader: columns_of(node, reader.type) is not None, constant_operator.name)
 
 
-product = Family(is_product)
+product = Family(lambda op: isinstance(legalisation_of(op), Matrix))
 """Products of rows or images with a second operand, fused with something or not."""
-function = Family(is_function)
+function = Family(lambda op: isinstance(legalisation_of(op), Table | Clamp))
 """Functions of one value, element by element."""
-total = Family(lambda node: bool(facts_of(node.op).signs))
+total = Family(lambda op: bool(facts_of(op).signs))
 """Sums and differences of two values."""
-view = Family(is_view)
+view = Family(lambda op: facts_of(op).values is Values.VIEWED)
 """Its operand in another shape."""
+
+
+def in_any_order(operator: OpDef[Any]) -> Family:
+    """An operator that isn't commutative, as a family whose operands may have the forms in either order."""
+    return Family(lambda op: op == operator.name, in_any_order=True)
 
 
 def once(form: Term) -> Guarded:
@@ -203,10 +216,11 @@ class Rules:
     def __init__(self, name: str, *rules: Rule) -> None:
         self.name = name
         self.rules = rules
+        self._of_operators: dict[tuple[str, ...], Sequence[Rule]] = {}
 
     def run(self, graph: Graph, context: Context, using: type[Rewriter] = Rewriter) -> Graph:
         """The graph in which no rule holds any more, from front to back. `using` is a rewriter that knows more of its nodes."""
-        if not any(map(self._rules_of, graph)):
+        if not any(_is_of(each.pattern, op) for op in {node.op for node in graph} for each in self.rules):
             return graph
         firings: list[Firing] = []
         result = using(graph, self.name).rewrite(lambda rewriter, node: self._fire(rewriter, node, context, firings))
@@ -230,7 +244,7 @@ class Rules:
 
     def _step(self, rewriter: Rewriter, root: Node, context: Context) -> tuple[Firing, Inner, Node] | None:
         """The first rule that fires at a node: what it did, the nodes inside its pattern, and what it built."""
-        for each in self._rules_of(root):
+        for each in self._rules_of(root.op, *(operand.op for operand in rewriter.operands(root))):
             for found, inner in _matches(each.pattern, root, root, rewriter, {}):
                 match, before = Match(root, found, rewriter, context), len(rewriter.nodes)
                 built = each.build(match) if each.when(match) else None
@@ -244,9 +258,11 @@ class Rules:
                 return Firing(each.name, (*reversed(inner), root), (*reversed(new), *last)), inner, built
         return None
 
-    def _rules_of(self, root: Node) -> Sequence[Rule]:
-        """The rules whose root may be this node. Of most nodes there is none."""
-        return [each for each in self.rules if not isinstance(each.pattern, Expression | Applied) or _has_head(each.pattern, root)]
+    def _rules_of(self, *operators: str) -> Sequence[Rule]:
+        """The rules that may hold at a node of the first of these operators, with operands of the others. At most nodes there is none."""
+        if operators not in self._of_operators:
+            self._of_operators[operators] = [each for each in self.rules if _may_match(each.pattern, operators)]
+        return self._of_operators[operators]
 
 
 def _matches(form: Node | Term, node: Node, reader: Node, rewriter: Rewriter, found: Found) -> Iterator[tuple[Found, Inner]]:
@@ -283,17 +299,44 @@ def _all_match(
             yield all_found, (*inner, *others)
 
 
-def _has_head(form: Expression | Applied, node: Node) -> bool:
-    """Whether a node is of the operator, or of the family, and has the attributes that are given."""
+def _may_match(form: Term, operators: Sequence[str]) -> bool:
+    """Whether a node of the first of these operators, with operands of the others in one order or the other, may have a form."""
+    match form:
+        case Guarded() | Called():
+            return _may_match(form.form, operators)
+        case Applied() | Expression():
+            op, *operands = operators
+            return _is_of(form, op) and any(all(map(_is_of, form.operands, order)) for order in (operands, operands[::-1]))
+        case _:
+            return True
+
+
+def _is_of(form: Node | Term, op: str) -> bool:
+    """Whether a node of this operator may have a form."""
+    match form:
+        case Variable():
+            return form.operator in ("", op)
+        case Applied():
+            return form.family.holds(op)
+        case Expression():
+            return form.operator.name == op
+        case Guarded() | Called():
+            return _is_of(form.form, op)
+        case _:
+            return True
+
+
+def _has_attributes(form: Expression | Applied, node: Node) -> bool:
+    """Whether a node of the form's operators has the attributes that are given."""
     if isinstance(form, Applied):
-        return form.family.holds(node)
-    return form.operator.made(node) and all(getattr(node.attributes, name) == given for name, given in form.given.items())
+        return form.family.when(node)
+    return all(getattr(node.attributes, name) == given for name, given in form.given.items())
 
 
 def _orders(form: Expression | Applied, node: Node, rewriter: Rewriter) -> Iterator[tuple[Node, ...]]:
     """The orders in which a node's operands may have the forms: one, or two of a commutative operator; none where the node is of another
     operator, or their numbers differ."""
-    if not _has_head(form, node):
+    if not _is_of(form, node.op) or not _has_attributes(form, node):
         return
     if form.operands and len(form.operands) != len(node.operands):
         return

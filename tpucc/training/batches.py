@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from tpucc.ir import Graph, Node
 from tpucc.ir.dataflow import forward
@@ -23,7 +24,7 @@ def values_with_batch(graph: Graph) -> frozenset[str]:
         if rule is None or not any(operands.values()):
             return None
         try:
-            found = rule(Case(node, graph.operands(node), [operands[name] for name in node.operands], size, 1)).result
+            found = rule(Case(node, graph.operands(node), [operands[name] for name in node.operands], size, Fraction(1))).result
         except MixedError:
             return None
         return None if isinstance(found, Averaged) else found

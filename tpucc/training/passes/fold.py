@@ -11,7 +11,7 @@ from tpucc.ops.opdef import Ieee
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.constant_folding import LARGEST, folding, may_fold
 from tpucc.passes.rewriter import array_of, constant_of
-from tpucc.passes.rules import Family, Rules, rule, value, variable
+from tpucc.passes.rules import Rules, in_any_order, rule, value, variable
 
 
 @graph_pass("fold-exact", "computes what depends on constants only, where all machines agree on it", level=0)
@@ -21,7 +21,7 @@ def fold_exact(graph: Graph, context: Context) -> Graph:
     The value of any other operator depends on the machine that trains, and compiling computes with NumPy. But a product with zeros, as in a
     recurrence's first step, is zeros on all of them.
     """
-    product = Family(matmul.made, in_any_order=True)(variable("none", _is_zero), value("other"))
+    product = in_any_order(matmul)(variable("none", _is_zero), value("other"))
     of_zeros = rule("a product with zeros", product, lambda m: m.constant(np.zeros(m.root.type.shape, np.float32)))
     return Rules("fold-exact", of_zeros).run(folding("fold-exact", _folds).run(graph, context), context)
 
