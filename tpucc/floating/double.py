@@ -37,12 +37,9 @@ def exp(x: AnyArray) -> Float64:
     square = r * r
     c = r - square * horner(square, EXP)
     power = 1.0 - ((lower - r * c / (2.0 - c)) - upper)
-    half = np.nan_to_num(n) // 2
-    return _scaled(_scaled(power, half), np.nan_to_num(n) - half)
-
-
-def _scaled(x: Float64, exponent: Float64) -> Float64:
-    return np.asarray(np.ldexp(x, exponent.astype(np.int32)))
+    exponent = np.where(np.isnan(n), 0.0, n).astype(np.int32)
+    half = exponent >> 1
+    return np.asarray(np.ldexp(np.ldexp(power, half), exponent - half))
 
 
 def log(x: AnyArray) -> Float64:

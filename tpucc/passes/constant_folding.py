@@ -12,7 +12,7 @@ from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given
 from tpucc.passes.base import Context, graph_pass
 from tpucc.passes.rewriter import constant_of, is_pinned
-from tpucc.passes.rules import Match, Rules, rule, value
+from tpucc.passes.rules import Match, Rules, of_constants, rule, value
 
 LARGEST = 2**24
 """Elements of a folded result that is larger than its operands."""
@@ -42,7 +42,7 @@ def folding(by: str, folds: Callable[[Node, int], bool]) -> Rules:
         return m.constant(np.asarray(result, m.root.type.numpy))
         # lab 2 end
 
-    return Rules(by, rule("an operator of constants", value("operator"), folded))
+    return Rules(by, rule("an operator of constants", of_constants(value("operator")), folded))
 
 
 def may_fold(node: Node, largest: int) -> bool:

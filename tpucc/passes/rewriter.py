@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import is_
 from typing import Self, TypeVar, cast
 
@@ -52,7 +53,7 @@ class Rewriter:
         self.constants = set(constant_values(graph))
         """The nodes that depend on no input."""
         self._place: Side | None = None
-        self._reads = Counter(name for node in graph for name in node.operands)
+        self._reads = Counter(chain.from_iterable(node.operands for node in graph))
         self._reads.update(output.node for output in graph.outputs)
         self._unread = {node.name for node in graph if not self._reads[node.name]}
 

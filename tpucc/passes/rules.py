@@ -138,6 +138,11 @@ def once(form: Term) -> Guarded:
     return Guarded(form, lambda node, rewriter: rewriter.is_free(node))
 
 
+def of_constants(form: Term) -> Guarded:
+    """A form whose node reads only values that depend on no input."""
+    return Guarded(form, lambda node, rewriter: rewriter.constants.issuperset(node.operands))
+
+
 def unpinned(form: Term) -> Guarded:
     """A form whose node the source doesn't fix the quantisation of."""
     return Guarded(form, lambda node, rewriter: not is_pinned(node))
