@@ -130,7 +130,7 @@ def test_a_program_given_as_a_source_is_named(tmp_path: Path) -> None:
     tpucc.compile_source(SMALL).save(tmp_path / "small.tpub")
     with pytest.raises(tpucc.CompileError) as caught:
         tpucc.compile(tmp_path / "small.tpub")
-    assert caught.value.diagnostics[0].help == ("under a name that ends in .tpub, run, profile and disasm take it",)
+    assert caught.value.diagnostics[0].help == ("tpucc run, profile and disasm take it, under a name that ends in .tpub",)
 
 
 def test_what_can_t_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:

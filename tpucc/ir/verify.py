@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
-from tpucc.ir.attributes import is_record, non_default
+from tpucc.ir.attributes import is_record
 from tpucc.ir.codec import MAX_INTEGER_CHARACTERS, MOST_ERRORS
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph
 from tpucc.ir.literals import MAX_DEPTH
-from tpucc.ir.node import Node
+from tpucc.ir.node import Attributes, Node
 from tpucc.ir.types import Range, TensorType
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
@@ -97,9 +97,9 @@ def _operands(index: int, node: Node, positions: dict[str, int]) -> Iterator[Pro
 def _content(index: int, node: Node) -> Iterator[Problem]:
     if (wrong := _type_problem(node.type)) is not None:
         yield Problem("E0746", f"{node.name}: {wrong}", index, name=node.name)
-    for field in fields(node.attributes):
-        if not _has_text(getattr(node.attributes, field.name)):
-            message = f"the attribute {field.name} of {node.name} is of a kind that graphs don't hold"
+    for name, value in _values(node.attributes):
+        if not _has_text(value):
+            message = f"the attribute {name} of {node.name} is of a kind that graphs don't hold"
             yield Problem("E0748", message, index, name=node.name)
 
 
@@ -138,14 +138,18 @@ def _type_problem(type_: TensorType) -> str | None:
     return None
 
 
+def _values(attributes: Attributes) -> Iterator[tuple[str, object]]:
+    return ((field.name, getattr(attributes, field.name)) for field in fields(attributes))
+
+
 def _has_text(value: object, depth: int = 0) -> bool:
     if isinstance(value, int):
         return -_TOO_LARGE < value < _TOO_LARGE
+    if value is None or isinstance(value, float | str | Range | Constant):
+        return True
     if isinstance(value, tuple):
         return depth < MAX_DEPTH and all(_has_text(item, depth + 1) for item in value)
-    if is_record(value):
-        return depth < MAX_DEPTH and all(_has_text(part, depth + 1) for _, part in non_default(value))
-    return value is None or isinstance(value, float | str | Range | Constant)
+    return is_record(value) and depth < MAX_DEPTH and all(_has_text(part, depth + 1) for _, part in _values(value))
 
 
 def _diagnostic(graph: Graph, problem: Problem) -> Diagnostic:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import ClassVar, assert_never
 
@@ -170,7 +171,7 @@ class Moving(LaneByLane):
 Work = Product | WrittenProducts | LaneByLane
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Step:
     """The work that computes the value `y`. Before it, `borders` fills the rows of y's border.
 
@@ -206,7 +207,7 @@ class Step:
     def result(self) -> Tensor:
         return self.y.tensor
 
-    @property
+    @cached_property
     def reads(self) -> tuple[Tensor, ...]:
         """The tensors that the step reads. A result that comes from the host is one of them."""
         passing = (self.result,) if self.result.comes_from_host else ()

@@ -18,13 +18,16 @@ from tpucc.target import MEMORY_ROWS, Target
 
 
 class TilePool:
-    """Weight matrices cut into tiles [mxu, mxu], zero where a matrix ends inside one; equal tiles have one index."""
+    """Weight matrices cut into tiles [mxu, mxu], zero where a matrix ends inside one; equal tiles have one index.
+
+    Of each tile the pool keeps the part in use, so that small matrices take little room.
+    """
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._capacity = target.weight_memory_bytes // target.tile_bytes
         self._tiles: list[Int8] = []
-        self._index: dict[bytes, int] = {}
+        self._index: dict[tuple[tuple[int, ...], bytes], int] = {}
         self._zero = -1
         self.written = 0
         """The number of tiles that the host will write. Their indices come after all others."""
@@ -33,14 +36,9 @@ class TilePool:
         """The indices [K blocks, N blocks] of the tiles of `weights` [K, N], the constant `node`. Raises `LimitError` E0622 where they
         don't fit."""
         mxu, (depth, width) = self._target.mxu, weights.shape
-        across = -(-width // mxu)
-        indices = np.empty((-(-depth // mxu), across), np.int64)
-        for k in range(len(indices)):
-            rows = weights[k * mxu : (k + 1) * mxu]
-            strip = np.zeros((mxu, across * mxu), weights.dtype)
-            strip[: len(rows), :width] = rows
-            tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
-            indices[k] = [self._one(node, tile) for tile in tiles]
+        indices = np.empty((-(-depth // mxu), -(-width // mxu)), np.int64)
+        for k, n in np.ndindex(*indices.shape):
+            indices[k, n] = self._one(node, weights[k * mxu : (k + 1) * mxu, n * mxu : (n + 1) * mxu])
         return indices
 
     def reserve(self, node: Node, matrices: int, depth: int, width: int) -> Int64:
@@ -60,21 +58,33 @@ class TilePool:
     def stacked(self) -> Int8:
         """All tiles: int8 [tiles, mxu, mxu]."""
         mxu = self._target.mxu
-        return np.stack(self._tiles) if self._tiles else np.zeros((0, mxu, mxu), np.int8)
+        tiles = np.zeros((len(self._tiles), mxu, mxu), np.int8)
+        for tile, part in zip(tiles, self._tiles, strict=True):
+            tile[: part.shape[0], : part.shape[1]] = part
+        return tiles
 
-    def _one(self, node: Node, tile: Int8) -> int:
-        index = self._index.setdefault(blake2b(tile.data, digest_size=16).digest(), len(self._tiles))
+    def _one(self, node: Node, weights: Int8) -> int:
+        part = np.ascontiguousarray(used_part(weights))
+        index = self._index.setdefault((part.shape, blake2b(part.data, digest_size=16).digest()), len(self._tiles))
         if index == len(self._tiles):
             if index >= self._capacity:
                 raise self._full(node)
-            self._tiles.append(tile)
-            if not tile.any():
+            self._tiles.append(part)
+            if not part.size:
                 self._zero = index
         return index
 
     def _full(self, node: Node) -> LimitError:
         why = f"{node.name} needs more tiles than the {self._capacity:,} that it has room for"
         return weights_do_not_fit(self._target, why, node.origin)
+
+
+def used_part(matrix: Int8) -> Int8:
+    """A matrix without the rows at its end, and the columns at its right, that are all zero."""
+    if matrix[-1].any() and matrix[:, -1].any():
+        return matrix
+    rows, columns = np.nonzero(matrix)
+    return matrix[: rows.max() + 1, : columns.max() + 1] if rows.size else matrix[:0, :0]
 
 
 class ParameterBlockPool:

@@ -52,9 +52,9 @@ SYNTHETIC_VALUES = 2**24
 RANDOM_INPUTS = 'these inputs are random: name examples with calibration "FILE.npz" or --calibrate, or declare ranges, as in [0.1, 4.0]'
 SIGNIFICANT_BITS = 10
 JOINED_MEAN = 2**15
-"""Values that a node has in the mean, at most, where several batches are measured in one: larger ones take no less time together."""
+"""Values that an input or a result has in the mean, at most, where several batches are measured in one: larger ones gain nothing."""
 JOINED_VALUES = 2**26
-"""Values that all nodes have, at most, where several batches are measured in one: 256 MB if none of them were freed."""
+"""Values that inputs and results have, at most, where several batches are measured in one: 256 MB if none of them were freed."""
 METHODS = ("minmax", "percentile")
 ROWS = 512
 """About so many rows of the calibration inputs are used."""
@@ -200,8 +200,8 @@ class ProbeGraph:
     def rounds(self, parts: Iterable[InputArrays], count: int) -> Iterator[tuple[Graph, InputArrays]]:
         """Graphs and the inputs to evaluate each with: `count` batches, several in one where their values are small and no operator mixes
         items of the batch."""
-        values = sum(node.type.size for node in self.graph)
-        together = min(count, min(JOINED_VALUES, JOINED_MEAN * len(self.graph)) // values)
+        sizes = [node.type.size for node in self.graph if node.name not in constant_values(self.graph)]
+        together = min(count, min(JOINED_VALUES, JOINED_MEAN * len(sizes)) // sum(sizes))
         waiting, left = iter(parts), list[InputArrays]()
         if together > 1:
             with suppress(CompileError):
