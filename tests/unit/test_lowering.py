@@ -125,6 +125,18 @@ def test_equal_tiles_are_stored_once() -> None:
     assert len(lower(zeros.build(zeros.fc("y", x, 8, weights=name)), TINY).tiles) == 1
 
 
+def test_tiles_are_equal_where_their_weights_are_at_the_same_places() -> None:
+    """Zeros at the end of a matrix are the tile's own; the same weights in one column and in one row are two tiles."""
+    column, row = np.ones((4, 1), np.int8), np.ones((1, 4), np.int8)
+    device = Device()
+    x = device.input("x", 2, 4)
+    for number, matrix in enumerate([column, np.hstack([column, 0 * column]), np.pad(row, ((0, 3), (0, 0)))]):
+        device.fc(f"y{number}", x, matrix.shape[1], weights=device._constant(f"w{number}", matrix))
+    tiles = lower(device.build(*(f"y{number}" for number in range(3))), TINY)
+    assert [fill[0] for layer in tiles.layers for fill in layer.tile_fills] == [0, 0, 1]
+    np.testing.assert_array_equal(tiles.tiles, [np.pad(column, ((0, 0), (0, 3))), np.pad(row, ((0, 3), (0, 0)))])
+
+
 def test_lstm_steps_share_tiles_and_inputs_are_read_at_their_first_use() -> None:
     graph = lstm(3, 2, 5, 6)
     tiles, program = compiled(graph, TINY)
