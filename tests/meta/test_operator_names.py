@@ -186,6 +186,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "see/page/__init__.py": ("state", SYNTAX),
     "see/sweeps/page.py": ("input", OTHER),
     "training_page/page.py": ("state", OTHER),
+    "training/in_rows.py": ("input, state*2", OTHER),
     "see/waves/page.py": ("input", OTHER),
 }
 BY_NAME = {ROOT / "labs", ROOT / "interop/onnx/reading/operators"}

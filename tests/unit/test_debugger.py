@@ -14,7 +14,7 @@ import pytest
 import tpucc
 from tests.support.cases import each
 from tests.support.command_line import run
-from tpucc.cli.debug_session import HELP, Session
+from tpucc.cli.debug_session import Session, help_text
 from tpucc.explain.debugger import Debugger
 from tpucc.explain.stalls import stalls
 from tpucc.interop.programs import folder
@@ -154,7 +154,7 @@ def test_tiles_that_are_asked_for_are_on_the_way_until_they_arrive() -> None:
     while not found.at_end:
         found.step()
         there, *more = session.answer("p fifo").split("\n")
-        coming = [int(number.replace(",", "")) for number in re.findall(r"arrives in cycle ([\d,]+)", more[0])]
+        coming = [int(number.replace(",", "")) for number in re.findall(r"arrives\s+in\s+cycle\s+([\d,]+)", "\n".join(more))]
         assert all(found.now < arrives for arrives in coming)
         assert len(re.findall(r"\d+", there)) + len(coming) == len(found.interpreter.fifo)
         both.add(bool(coming))
@@ -175,7 +175,7 @@ def test_at_a_terminal_the_first_screen_says_how_to_get_help(monkeypatch: pytest
     monkeypatch.setattr("builtins.input", lambda _: next(answers))
     assert run("debug", folder() / "02_iris.tpu", "--quiet") == 0
     printed = capsys.readouterr().out
-    assert "\n`help` lists the commands\n" + HELP + "\n" in printed
+    assert "\n`help` lists the commands\n" + help_text(V1) + "\n" in printed
 
 
 @pytest.mark.long

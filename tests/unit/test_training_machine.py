@@ -742,7 +742,7 @@ def test_what_executes_no_instructions(tmp_path: Path) -> None:
         started(Source("net.tpu", NET), PROGRAMS, "net", {}, Settings(target="tpu_v2", executor="tpu"))
     place = tmp_path / "step.tpub"
     place.write_bytes(encode(program()))
-    with pytest.raises(UsageError, match="step is a program of the machine v2, which this can't run or explain"):
+    with pytest.raises(UsageError, match="step is a program of the machine v2, and this is about programs for TPU v1"):
         tpucc.load(place)
 
 

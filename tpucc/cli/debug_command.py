@@ -13,11 +13,13 @@ import click
 from tpucc.cli.debug_session import Done, Session, Wrong
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
+from tpucc.cli.row_program import in_rows, inputs_of
 from tpucc.cli.run_command import first_inputs_of
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
-from tpucc.explain.debugger import Debugger
+from tpucc.explain.debugger import Debugger, Runnable
 from tpucc.explain.tables import wrapped
+from tpucc.runtime.batches import Arrays
 
 PROMPT = "(tpucc) "
 
@@ -31,16 +33,22 @@ PROMPT = "(tpucc) "
 def command(model: Path, input_file: Path | None, quiet: bool, **given: Any) -> int:
     """Run MODEL step by step: forwards, back, to breakpoints, and look into the memories.
 
-    Without --input it runs on the calibration inputs, or on random ones. Commands are read from standard input: `help` lists them. Where
+    Without --input it runs on the calibration inputs, or on random ones. MODEL may be a program or a listing (.asm) for the training
+    machine, as train.tpub of `tpucc compile --train`. Commands are read from standard input: `help` lists them. Where
     that is no terminal, they are printed with their answers, and the exit status is 1 if one was wrong.
     """
     with Progress(not quiet) as progress:
-        exe = executable_from(model, given, quiet, progress, of_accuracy=False)
-        runtime = exe.runtime
-        part, origin = first_inputs_of(exe, input_file)
-        session = Session(Debugger(runtime, part))
-    cores = f", the first of {runtime.program.cores} cores" if runtime.program.cores > 1 else ""
-    click.echo(wrapped(printable(f"{runtime.program.name} on {runtime.program.target.name}{cores}, on {origin}"), "  "))
+        runnable: Runnable
+        part: Arrays
+        if (rows := in_rows(model)) is not None:
+            runnable, (part, origin) = rows, inputs_of(rows, input_file)
+        else:
+            exe = executable_from(model, given, quiet, progress, of_accuracy=False)
+            runnable, (part, origin) = exe.runtime, first_inputs_of(exe, input_file)
+        session = Session(Debugger(runnable, part))
+    program = runnable.program
+    cores = f", the first of {program.cores} cores" if program.cores > 1 else ""
+    click.echo(wrapped(printable(f"{program.name} on {program.target.name}{cores}, on {origin}"), "  "))
     click.echo(session.where())
     return _converse(session)
 

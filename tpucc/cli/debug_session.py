@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tpucc.diagnostics import counted, did_you_mean, printable
+from tpucc.diagnostics import counted, did_you_mean, listed, printable
 from tpucc.explain.debugger import Debugger
 from tpucc.explain.tables import wrapped
 from tpucc.isa.listing.instructions import instruction_text
+from tpucc.machine.machine import Machine
 from tpucc.numerics import AnyArray
 
 SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit", "?": "help"}
@@ -25,14 +26,18 @@ break LINE          stop where instructions of this line of the source begin
 break LAYER         stop where instructions of this layer begin
 break stall         stop before each multiply that the matrix unit waits for
 break               list the breakpoints; `clear` takes them all away
-print ub ROW [N]    N rows of the unified buffer (1 to 64), as signed bytes
-print acc ROW [N]   the same of the accumulators
-print host ROW [N]  the same of host memory
+{memories}
 print fifo          tiles in the FIFO and on the way; tile and block in use
 where               what comes next, when, whose it is, and what it waits for
 quit                end; so does the end of the input
 s, c, b, p, w, q and ? stand for step, continue, break, print, where, quit and
 help."""
+
+
+def help_text(machine: Machine) -> str:
+    """The commands, with the memories of a machine."""
+    lines = [f"print {each.name} ROW [N]".ljust(20) + f"N rows of the {each.title} (1 to {MOST_ROWS})" for each in machine.memories]
+    return HELP.format(memories="\n".join(lines))
 
 
 class Wrong(Exception):
@@ -56,7 +61,7 @@ class Breakpoint:
     def stops(self, debugger: Debugger, index: int) -> bool:
         """Whether to stop before an instruction; of a line or layer, before the first of several of one layer."""
         if not self.line and not self.layer:
-            return bool(debugger.waits(index))
+            return bool(debugger.stalls(index))
         return self._owns(debugger, index) and not (index and debugger.layer_of(index - 1) is debugger.layer_of(index))
 
     def _owns(self, debugger: Debugger, index: int) -> bool:
@@ -78,7 +83,7 @@ class Session:
             "clear": self._clear,
             "print": self._print,
             "where": lambda words: self.where(),
-            "help": lambda words: HELP,
+            "help": lambda words: help_text(debugger.program.machine),
             "quit": self._quit,
         }
 
@@ -113,7 +118,7 @@ class Session:
             text = lines[layer.origin.line - 1].strip() if 0 < layer.origin.line <= len(lines) else ""
             yield wrapped(printable(f"       for {layer.name}" + (f", line {layer.origin.line}: {text}" if text else "")), "       ")
         for wait in debugger.waits(index):
-            yield wrapped(f"       before it the matrix unit waits {counted(wait.end - wait.start, 'cycle')} for {wait.words}", "       ")
+            yield wrapped(f"       before it, its unit waits {counted(wait.end - wait.start, 'cycle')} for {wait.words}", "       ")
 
     def _step(self, words: Sequence[str]) -> str:
         count = self._count(words, "instructions")
@@ -192,7 +197,7 @@ class Session:
         if words and words[0] == "fifo":
             return self._fifo()
         if not words or words[0] not in memories:
-            raise Wrong("print what? `print ub ROW [N]`, `print acc ROW [N]`, `print host ROW [N]` or `print fifo`")
+            raise Wrong(f"print what? {listed([*(f'`print {name} ROW [N]`' for name in memories), '`print fifo`'], 'or')}")
         memory, name = memories[words[0]], words[0]
         if len(words) < 2:
             raise Wrong(f"which row? {name} has rows 0 to {len(memory) - 1:,}")
@@ -204,19 +209,21 @@ class Session:
         return "\n".join([*(line for each in rows for line in self._row(name, each, memory[each])), *end])
 
     def _row(self, name: str, row: int, values: AnyArray) -> Iterator[str]:
-        owners = ", ".join(f"row {row - each.start:,} of {each.name}" for each in self.debugger.residents_of(row)) if name == "ub" else ""
+        residents = self.debugger.residents_of(row) if name == self.debugger.program.machine.values.name else ()
+        owners = ", ".join(f"row {row - each.start:,} of {each.name}" for each in residents)
         yield printable(f"{name} {row:,}" + (f"  ({owners})" if owners else ""))
         yield wrapped(f"  {_numbers(values)}", "  ")
 
     def _fifo(self) -> str:
         interpreter = self.debugger.interpreter
         now, arrivals = self.debugger.now, self.debugger.arrivals()
-        there = ", ".join(str(tile) for tile, arrives in arrivals if arrives <= now) or "none"
+        there = ", ".join(tile for tile, arrives in arrivals if arrives <= now) or "none"
         coming = ", ".join(f"{tile} (arrives in cycle {arrives:,})" for tile, arrives in arrivals if arrives > now)
         on_way = wrapped(f"on the way, in cycle {now:,}: {coming}", "  ") if coming else ""
-        tile = f"tile {interpreter.tile:,}" if interpreter.tile >= 0 else "no tile yet"
-        block = f"parameter block {interpreter.block:,}" if interpreter.block >= 0 else "no parameter block yet"
-        return "\n".join(filter(None, (f"in the FIFO: {there}", on_way, f"in use: {tile}, {block}")))
+        used = [self.debugger.tile or "no tile yet"]
+        if self.debugger.program.machine.register is not None:
+            used.append(f"parameter block {interpreter.block:,}" if interpreter.block >= 0 else "no parameter block yet")
+        return "\n".join(filter(None, (f"in the FIFO: {there}", on_way, f"in use: {', '.join(used)}")))
 
     def _quit(self, words: Sequence[str]) -> str:
         raise Done
@@ -237,7 +244,7 @@ def _number(word: str) -> int | None:
 def _numbers(values: AnyArray) -> str:
     """Lane by lane from 0 on; four and more equal ones in a row as `252 × -128`."""
     words = []
-    for value, group in groupby(values.tolist()):
+    for value, group in groupby(map(str, values)):
         count = len(list(group))
-        words += [f"{count} × {value}"] if count > 3 else [str(value)] * count
+        words += [f"{count} × {value}"] if count > 3 else [value] * count
     return " ".join(words)

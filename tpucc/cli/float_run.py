@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
-from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import given_arrays, rows_beside
 from tpucc.cli.options import refuse_given
 from tpucc.cli.progress import Progress
@@ -84,11 +81,8 @@ def run_in_floats(
     }
 
 
-def print_run(summary: Mapping[str, Any], as_json: bool) -> None:
-    """Prints the summary of a run."""
-    if as_json:
-        print_json(summary)
-        return
+def summary_text(summary: Mapping[str, Any]) -> str:
+    """The summary of a run for people."""
     where = f"{summary['model']} on 1 core of {summary['target']}: {counted(summary['rows'], 'row')} of {summary['inputs']}"
     time = f"{counted(summary['instructions'], 'instruction')}, {summary['cycles']:,} cycles, {duration(summary['seconds'])}"
     lines = [printable(f"{where} in {counted(summary['rounds'], 'round')}, each of {time}")]
@@ -96,7 +90,7 @@ def print_run(summary: Mapping[str, Any], as_json: bool) -> None:
     if found := measured({name: summary[name] for name in ("accuracy", "rmse") if name in summary}):
         lines.append(f"right: {found}" if "accuracy" in summary else found)
     lines += ["check: all bits are those of the reference"] if "check" in summary else []
-    click.echo("\n".join(wrapped(line, "  ") for line in lines))
+    return "\n".join(wrapped(line, "  ") for line in lines)
 
 
 def _inputs(model: Path, file: Path | None, batches: Batches) -> tuple[Path, tuple[dict[str, AnyArray], AnyArray | None]]:

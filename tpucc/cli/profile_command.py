@@ -17,6 +17,7 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option, n
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
+from tpucc.cli.row_program import in_rows, print_profile
 from tpucc.cli.work import compiled, executable_from, require_model
 from tpucc.explain.by_pass import by_pass, by_pass_table
 from tpucc.explain.noise import rounded_notes
@@ -96,6 +97,9 @@ def command(
     _require_possible(cores, timing, batches, by, trace, chart, error)
     if error or by == PASS:
         (_print_losses if error else _print_passes)(model, {**given, "cores": cores[0]}, as_json, quiet)
+        return
+    if (rows := in_rows(model)) is not None:
+        print_profile(rows, as_json)
         return
     keep_inputs(trace)
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))

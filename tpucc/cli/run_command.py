@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import click
 import numpy as np
@@ -17,6 +17,7 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress, told
 from tpucc.cli.resumed import source_of
+from tpucc.cli.row_program import in_rows, rows_text, run_rows
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged
 from tpucc.data.archive import naming, npz_bytes
@@ -62,46 +63,85 @@ def command(
     Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
     in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
 
-    With --target tpu_v2 or tpu_v3, MODEL runs on the training machine, in bfloat16 and float32: on --input, or on MODEL_test.npz.
+    With --target tpu_v2 or tpu_v3, MODEL runs on the training machine, in bfloat16 and float32: on --input, or on MODEL_test.npz. A program
+    or listing (.asm) for this machine runs on the rows of its memory: an array for each of its inputs and states, else random ones.
     """
     with Progress(not quiet and not as_json) as progress:
-        if model.suffix == ".tpu" and (target := load_target(given["target"], given["overrides"])).data_type == "bfloat16":
-            from tpucc.cli.float_run import print_run, run_in_floats  # running in integers needs none of it
-
-            keep_inputs(output_file)
-            in_floats = run_in_floats(model, target, given, input_file, output_file, check, progress)
-            if as_json or not quiet:
-                print_run(in_floats, as_json)
-            return
-        require(backend)
-        keep_inputs(output_file, quantized_output)
-        exe = executable_from(model, given, quiet, progress).with_backend(backend)
-        runtime = exe.runtime
-        given_inputs, labels, origin = inputs_of(exe, input_file)
-        if input_file is not None and labels is None:
-            told(notices(runtime.inputs, given_inputs, held=held_ranges(runtime.host.prologue)), progress, quiet)
-        inputs = runtime.accepted(given_inputs)
-        progress.stage("execute")
-        outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])
-        told(not_finite(outputs), progress, quiet)
-        shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
-        summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": shapes}
-        if output_file is not None:
-            write_file(output_file, npz_bytes(outputs))
-        if quantized_output is not None:
-            write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
-        summary.update({key: runtime.stats[key] for key in ("cycles", "seconds", "end_to_end")})
-        summary.update(_quality(exe, source_of(model, given), given_inputs if input_file else None, labels, progress, quiet))
-        if check:
-            progress.stage("compare with the reference")
-            summary["check"] = _check(exe, inputs, outputs, parts) | {"padded": _is_padded(runtime, inputs)}
-        if exe.compilation is not None and (summary.keys() & {"accuracy", "regression"} or "float" in summary.get("check", {})):
-            told(rounded_notes(exe.compilation.meant), progress, quiet)
+        ran = _in_floats(model, given, input_file, output_file, check, progress)
+        if ran is None:
+            require(backend)
+            keep_inputs(output_file, quantized_output)
+            exe = executable_from(model, given, quiet, progress).with_backend(backend)
+            ran = _in_integers(exe, source_of(model, given), input_file, output_file, quantized_output, check, quiet, progress)
     if as_json:
-        print_json(summary)
+        print_json(ran.summary)
     elif not quiet:
-        click.echo(run_text(summary))
-    _require_equal(summary.get("check", {}), exe)
+        click.echo(ran.text)
+    if ran.unequal is not None:
+        raise ran.unequal
+
+
+class _Ran(NamedTuple):
+    """The summary of a run, its text, and the error where an output differs from the reference."""
+
+    summary: dict[str, Any]
+    text: str
+    unequal: CheckError | None = None
+
+
+def _in_floats(
+    model: Path, given: Mapping[str, Any], input_file: Path | None, output_file: Path | None, check: bool, progress: Progress
+) -> _Ran | None:
+    """A run in floats: of a source for a machine for floats, or of a program for one. None where `model` is neither."""
+    if model.suffix != ".tpu":
+        if (rows := in_rows(model)) is None:
+            return None
+        keep_inputs(output_file)
+        summary = run_rows(rows, input_file, output_file, check)
+        return _Ran(summary, rows_text(summary))
+    target = load_target(given["target"], given["overrides"])
+    if target.data_type != "bfloat16":
+        return None
+    from tpucc.cli.float_run import run_in_floats, summary_text  # running in integers needs none of it
+
+    keep_inputs(output_file)
+    summary = run_in_floats(model, target, given, input_file, output_file, check, progress)
+    return _Ran(summary, summary_text(summary))
+
+
+def _in_integers(
+    exe: Executable,
+    source: Path,
+    input_file: Path | None,
+    output_file: Path | None,
+    quantized_output: Path | None,
+    check: bool,
+    quiet: bool,
+    progress: Progress,
+) -> _Ran:
+    """A run of a program for the machine of integers. `source` is the file beside which held-out rows may lie."""
+    runtime = exe.runtime
+    given_inputs, labels, origin = inputs_of(exe, input_file)
+    if input_file is not None and labels is None:
+        told(notices(runtime.inputs, given_inputs, held=held_ranges(runtime.host.prologue)), progress, quiet)
+    inputs = runtime.accepted(given_inputs)
+    progress.stage("execute")
+    outputs, parts = runtime.run_with_integers(inputs) if check else (runtime.run(inputs), [])
+    told(not_finite(outputs), progress, quiet)
+    shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
+    summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": shapes}
+    if output_file is not None:
+        write_file(output_file, npz_bytes(outputs))
+    if quantized_output is not None:
+        write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
+    summary.update({key: runtime.stats[key] for key in ("cycles", "seconds", "end_to_end")})
+    summary.update(_quality(exe, source, given_inputs if input_file else None, labels, progress, quiet))
+    if check:
+        progress.stage("compare with the reference")
+        summary["check"] = _check(exe, inputs, outputs, parts) | {"padded": _is_padded(runtime, inputs)}
+    if exe.compilation is not None and (summary.keys() & {"accuracy", "regression"} or "float" in summary.get("check", {})):
+        told(rounded_notes(exe.compilation.meant), progress, quiet)
+    return _Ran(summary, run_text(summary), _unequal(summary.get("check", {}), exe))
 
 
 def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
@@ -193,14 +233,13 @@ def _counts(comparisons: list[Comparison]) -> dict[str, Any]:
     return {c.name: {"elements": c.elements, "unequal": c.unequal, "first": c.first} for c in comparisons}
 
 
-def _require_equal(check: Mapping[str, Any], exe: Executable) -> None:
-    """Raises `CheckError` E0910 for each output that differs, at the line of the source that computes it."""
+def _unequal(check: Mapping[str, Any], exe: Executable) -> CheckError | None:
+    """`CheckError` E0910 for each output that differs, at the line of the source that computes it; None where none does."""
     program, wrong = exe.runtime.program, {name: c for name, c in check.get("integer", {}).items() if c["unequal"]}
-    if wrong:
-        texts = {
-            name: f"{name}: {c['unequal']:,} of {c['elements']:,} elements differ; the first is {c['first']}" for name, c in wrong.items()
-        }
-        origins = {layer.name: layer.origin for layer in program.layers}
-        places = {name: tuple(map(Label, origins[name].call)) if name in origins and program.source_text else () for name in texts}
-        source = Source(program.source, program.source_text)
-        raise CheckError([Diagnostic("E0910", text, places[name]) for name, text in texts.items()], source)
+    if not wrong:
+        return None
+    texts = {name: f"{name}: {c['unequal']:,} of {c['elements']:,} elements differ; the first is {c['first']}" for name, c in wrong.items()}
+    origins = {layer.name: layer.origin for layer in program.layers}
+    places = {name: tuple(map(Label, origins[name].call)) if name in origins and program.source_text else () for name in texts}
+    source = Source(program.source, program.source_text)
+    return CheckError([Diagnostic("E0910", text, places[name]) for name, text in texts.items()], source)

@@ -13,17 +13,10 @@ from tpucc.cli.losses import layer_errors
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.places import keep_inputs
 from tpucc.cli.progress import Progress
-from tpucc.cli.resumed import read_text
-from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
+from tpucc.cli.row_program import for_floats
+from tpucc.cli.work import executable_from
 from tpucc.diagnostics import printable
 from tpucc.explain.tables import wrapped
-from tpucc.files import read_file
-from tpucc.isa.assembler import read_listing
-from tpucc.isa.container import decode
-from tpucc.isa.listing.lines import ListingSpans
-from tpucc.isa.program import Program
-from tpucc.isa.verify import check
-from tpucc.machines import DEFAULT
 from tpucc.output_files import write_file
 from tpucc.see.pictures import CHARTS, DIAGRAMS, KINDS, LOSSES, PROGRAM_CHARTS, draw_diagrams
 from tpucc.sim.timing import time_program
@@ -47,7 +40,7 @@ def command(model: Path, kind: str, output: Path | None, with_graphviz: bool, qu
     place = output or Path(f"{kind}.svg")
     keep_inputs(place)
     with Progress(not quiet) as progress:
-        program = _of_another_machine(model) if kind in PROGRAM_CHARTS else None
+        program = for_floats(model) if kind in PROGRAM_CHARTS else None
         if program is not None:
             if kind == "memory" and not program.residents:
                 raise click.UsageError(f"{program.name} has no memory map to draw: lines .resident give rows of memory names and times")
@@ -60,22 +53,6 @@ def command(model: Path, kind: str, output: Path | None, with_graphviz: bool, qu
     write_file(place, content)
     if not quiet:
         click.echo(wrapped(printable(f"{place}: {kind} of {program.name}"), "  "))
-
-
-def _of_another_machine(path: Path) -> Program | None:
-    """The program or the listing in a file, verified, where it is one of another machine than the simulator's."""
-    places: ListingSpans | None = None
-    if path.suffix == PROGRAM_SUFFIX:
-        program = decode(read_file(path), str(path))
-    elif path.suffix == ".asm":
-        source = read_text(path)
-        program, places = read_listing(source.text, source.name)
-    else:
-        return None
-    if program.machine is DEFAULT:
-        return None
-    check(program, places)
-    return program
 
 
 def _drawn(exe: Executable, model: Path, kind: str, ending: str, with_graphviz: bool) -> bytes:

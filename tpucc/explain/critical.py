@@ -130,7 +130,7 @@ def _activities(program: Program, timeline: Timeline) -> Activities:
     machine, touched = program.machine, effects(program.instructions, program.machine)
     tiles, count = timeline.tiles, len(touched)
     drains = drains_of(program, touched)
-    of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit else DRAINS for unit in machine.units]
+    of_units = [LIMITS.index(Limit(unit.limit)) if unit.limit in LIMITS else DRAINS for unit in machine.units]
     limit = np.array([*of_units, DRAINS], np.int8)[touched.engine]
     limit[touched.interrupts] = LIMITS.index(Limit.HOST_WORK)
     predecessor = _predecessors(program, timeline, touched, drains)

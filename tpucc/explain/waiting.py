@@ -32,11 +32,15 @@ class Reason(Enum):
 
 
 REASONS = tuple(Reason)
+PUSHED = "the tile of instruction {number}"
+"""What is said for a tile where instructions push what they compute, so that tiles have no numbers."""
 
 
 def reason_words(machine: Machine) -> tuple[str, ...]:
     """Words that follow "waits for", by the number of a reason: the words of units come first, at the units' numbers."""
-    return (*(unit.done.format(title=unit.title) for unit in machine.units), "", *(reason.value for reason in REASONS))
+    pushed = machine.queue is not None and not machine.queue.stored
+    reasons = (reason.value.replace("tile {number}", PUSHED) if pushed else reason.value for reason in REASONS)
+    return (*(unit.done.format(title=unit.title) for unit in machine.units), "", *reasons)
 
 
 def number_of(machine: Machine, reason: Reason) -> int:
@@ -112,6 +116,12 @@ def waiting(program: Program, timeline: Timeline) -> Waiting:
     return Waiting(unit.astype(np.uint8), instruction, start, end, reason.astype(np.uint8), number, begin, program.machine)
 
 
+def _entries(program: Program, touched: Effects) -> Int64:
+    """The numbers of the tiles that are asked for; where instructions push what they compute, the numbers of these."""
+    queue, pushes = program.machine.queue, np.flatnonzero(touched.pushes)
+    return program.instructions["index"][pushes].astype(np.int64) if queue is not None and queue.stored else pushes
+
+
 def _table(*columns: Int64 | int) -> Int64:
     """The columns of stretches, in the order of `Stretch` [7, stretches]; a number stands for a column of it."""
     return np.stack(np.broadcast_arrays(*columns)).astype(np.int64)
@@ -127,7 +137,7 @@ def _others(program: Program, timeline: Timeline, touched: Effects, free: Int64)
     reasons = np.concatenate(
         [touched.engine, touched.engine, np.full(len(places), number_of(machine, Reason.PLACE)), [number_of(machine, Reason.ISSUE)]]
     )
-    numbers = np.concatenate([instructions, instructions, program.instructions["index"][touched.pushes][: len(places)], [-1]])
+    numbers = np.concatenate([instructions, instructions, _entries(program, touched)[: len(places)], [-1]])
     begins = np.concatenate([timeline.start, timeline.start, places, [-1]])
     units = touched.engine[own].astype(np.int64)
     return _table(units, own, free[own], timeline.start[own], reasons[before], numbers[before], begins[before])
@@ -144,7 +154,7 @@ def _computing(program: Program, timeline: Timeline, touched: Effects, free: Int
         if unit == account.computes and other in last:
             last[other][behind] = awaited
     tile, tiles = np.cumsum(touched.pops)[own] - 1, timeline.tiles
-    number = np.append(program.instructions["index"][touched.pushes], -1)[tile]
+    number = np.append(_entries(program, touched), -1)[tile]
     waits = (
         *((other, last[other][own], timeline.start[last[other][own]]) for other in (account.finishes, account.supplies)),
         (number_of(machine, Reason.TILE), number, np.append(tiles.asked, -1)[tile]),
@@ -159,7 +169,7 @@ def _shifts(program: Program, timeline: Timeline, touched: Effects) -> Int64:
     """What the weight shift waits for before each tile: its arrival, then the shadow weights, if they hold the tile before."""
     tiles, machine = timeline.tiles, program.machine
     count = len(tiles.shifting)
-    takers, numbers = np.flatnonzero(touched.pops)[:count], program.instructions["index"][touched.pushes][:count]
+    takers, numbers = np.flatnonzero(touched.pops)[:count], _entries(program, touched)[:count]
     free = np.append(0, tiles.shifted)[:count]
     here = np.minimum(np.maximum(free, tiles.arrived[:count]), tiles.shifting)
     arrival, shadow = number_of(machine, Reason.TILE), number_of(machine, Reason.SHADOW)

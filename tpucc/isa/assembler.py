@@ -90,6 +90,13 @@ def read_listing(text: str, name: str, known: Known | None = None, machine: Mach
     return program, ListingSpans(source, spans, directive_spans(lines), exact=True)
 
 
+def machine_of(text: str) -> Machine:
+    """The machine of a listing's target; the default one where the listing names no target that can be read."""
+    errors = Errors()
+    targets = [each for each in read_lines(text, errors).directives if each.name == "target"]
+    return read_directives(targets, "", errors, None, None).machine
+
+
 def read_code(
     code: Sequence[tuple[Word, ...] | Directive], layers: Sequence[LayerInfo], read: ReadFields, dtype: np.dtype[np.void], errors: Errors
 ) -> tuple[Records, list[int], tuple[Span, ...]]:

@@ -55,9 +55,9 @@ class Runtime:
     def __post_init__(self) -> None:
         """Raises `UsageError` E0951 for a program of another machine than `DEFAULT`, the only one that the simulator here executes."""
         if self.program.machine is not DEFAULT:
-            mend = "tpucc disasm lists it, tpucc viz --kind timeline draws it; tpucc train --executor machine executes steps of training"
+            mend = "tpucc run, profile, debug, disasm and viz --kind timeline take it"
             message = f"{self.program.name} is a program of the machine {self.program.machine.name}"
-            raise UsageError(Diagnostic("E0951", f"{message}, which this can't run or explain", help=(mend,)))
+            raise UsageError(Diagnostic("E0951", f"{message}, and this is about programs for TPU v1", help=(mend,)))
 
     @cached_property
     def host(self) -> HostParts:

@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.diagnostics import InputError
 from tpucc.numerics import AnyArray, Float32
 from tpucc.sim.timing import time_program
+from tpucc.training.in_rows import put_rows, rows_of
 from tpucc.training.lowering.lower import Lowered, input_buffer, result_buffer, state_buffer
 from tpucc.training.lowering.values import matrix_of
 from tpucc.training.repeated import Repeated, run_together
@@ -68,24 +69,13 @@ class Device:
                 raise error.at(numbers.node.origin.trail()) from None
 
     def _put(self, core: Repeated, name: str, array: AnyArray, size: tuple[int, int]) -> None:
-        """Puts a value into its rows of a core's HBM, column block by column block."""
-        rows, columns = size
-        held, lanes = self._buffer(core, name), self._lanes
-        matrix = array.reshape(rows, columns)
-        for block, first in enumerate(range(0, columns, lanes)):
-            own = matrix[:, first : first + lanes]
-            held[block * rows : (block + 1) * rows, : own.shape[1]] = own
+        """Puts a value into its rows of a core's HBM."""
+        put_rows(self._buffer(core, name), array.reshape(size))
 
     def _taken(self, name: str, shape: tuple[int, ...]) -> Float32:
         """A value from its rows of the first core's HBM, as all cores have it: a new array."""
-        (rows, columns), held, lanes = matrix_of(shape), self._buffer(self._cores[0], name), self._lanes
-        blocks = [held[block * rows : (block + 1) * rows] for block in range(-(-columns // lanes))]
-        return np.array(np.concatenate(blocks, axis=1)[:, :columns]).reshape(shape)
+        return rows_of(self._buffer(self._cores[0], name), *matrix_of(shape)).reshape(shape)
 
     def _buffer(self, core: Repeated, name: str) -> Float32:
         rows: Float32 = core.memories.buffers[self.lowered.rows(name)]  # type: ignore[assignment]
         return rows
-
-    @property
-    def _lanes(self) -> int:
-        return self.lowered.program.target.mxu
