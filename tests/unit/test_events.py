@@ -56,6 +56,17 @@ def test_every_row_has_its_history(batch: int, monkeypatch: pytest.MonkeyPatch) 
         assert history == expected(row, near, far)
 
 
+@pytest.mark.parametrize("share", [2, 3, 30])
+def test_the_last_event_is_found_at_chosen_places_as_at_all(share: int) -> None:
+    """Where few events follow many, and where many follow few."""
+    for part in events([accesses(3, 60, 400)]):
+        numbers = np.arange(len(part))
+        few = numbers % share == 0
+        for marked, at in ((numbers[few], numbers[~few]), (numbers[~few], numbers[few])):
+            among = np.isin(numbers, marked)
+            assert np.array_equal(part.last_at(marked, at), part.last(among)[at])
+
+
 def test_reads_cut_no_segments() -> None:
     """Segments lie between bounds of writes; each has the reads that touch it, with the first row that they read there."""
     given = accesses(3, 90, 50)

@@ -142,6 +142,16 @@ def test_the_verifiers_answer_in_pieces_is_the_answer(monkeypatch: pytest.Monkey
         assert [by_verifier(touched) for touched in all_touched] == expected
 
 
+@each([1, 2**31, 2**33])
+def test_visits_have_numbers_that_hold_them(instructions: int) -> None:
+    """The last of few strips and of many, by the last instruction: as numbers of 32 bits where they fit, else of 64."""
+    strips = range(5, 8)
+    runs = (np.array([instructions - 1, 0]), np.array([5, 7]), np.array([8, 8]))
+    visits = scheduler._visits(runs, np.array([True, True]), strips, instructions)
+    pairs = [(0, instructions - 1), (1, instructions - 1), (2, 0), (2, instructions - 1)]
+    assert sorted(divmod(visit, instructions) for visit in visits.tolist()) == sorted(pairs)
+
+
 NOTHING = np.zeros(0, np.int64)
 RUNS_OF, WAIT = scheduler._runs_of, scheduler._wait
 
@@ -160,9 +170,9 @@ def narrow(walks: Walks, writing: bool) -> scheduler.Runs:
     return instruction, low, low + 1 if walks.field == "acc" else high
 
 
-def forgetful(found: Int64, visits: Int64, earlier: Int64) -> None:
+def forgetful(found: Int64, visits: Int64, earlier: Int64, instructions: int) -> None:
     """Knows no visit that lies far back."""
-    WAIT(found, visits, earlier[len(earlier) // 2 :])
+    WAIT(found, visits, earlier[len(earlier) // 2 :], instructions)
 
 
 SCHEDULER_FAULTS = {

@@ -21,7 +21,7 @@ READ, BEGIN, WRITE, END = range(4)
 """Kinds of events, in their order within one instruction: it reads; a stay in the memory begins; it writes; a stay ends.
 In a memory of buffers, `END` stands after the last instruction, once for each row of an output or a state."""
 
-BATCH = 2**21
+BATCH = 2**20
 """The number of events that are looked at together, so that memory stays bounded."""
 _RADIX = 2**16
 """NumPy sorts numbers below this in linear time."""
@@ -124,6 +124,15 @@ class Events:
         latest = np.repeat(np.append(-1, marked), np.diff(marked, prepend=-1, append=len(self) - 1)) if len(self) else marked
         return np.where(latest >= self.start, latest, -1)
 
+    def last_at(self, marked: Int64, at: Int64) -> Int64:
+        """For the events at the ascending positions `at`, the position of the latest one before each, in its segment, of those at the
+        ascending positions `marked`, at least one; -1 when there is none. No position is in both."""
+        if len(at) < len(marked):
+            latest = np.append(marked, -1)[np.searchsorted(marked, at) - 1]
+        else:
+            latest = np.repeat(np.append(-1, marked), np.diff(np.searchsorted(at, marked), prepend=0, append=len(at)))
+        return np.where(latest >= self.start[at], latest, -1)
+
     def last_instruction(self, among: Bools) -> Int64:
         """The instruction of `last`, or -1."""
         position = self.last(among)
@@ -184,12 +193,13 @@ def _segments(accesses: Accesses, low: int, high: int, cutting: int) -> tuple[In
 def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64) -> Events:
     """Each access once for each of its segments, the segments one after the other, and within each by instruction and kind."""
     order = np.argsort(accesses.instruction * 4 + accesses.kind, kind="stable")
-    source, first, segments = np.repeat(order, segments[order]), first[order], segments[order]
-    segment = np.arange(len(source)) - np.repeat(np.cumsum(segments) - segments - first, segments)
+    first, segments = first[order], segments[order]
+    source = np.repeat(order.astype(np.int32), segments)
+    segment = np.arange(len(source), dtype=np.int32) - np.repeat((np.cumsum(segments) - segments - first).astype(np.int32), segments)
     order = np.argsort(segment.astype(np.uint16) if len(bounds) <= _RADIX else segment, kind="stable")
     segment, source = segment[order], source[order]
-    begins = np.concatenate([np.ones(min(1, len(segment)), np.bool_), segment[1:] != segment[:-1]])
-    start = np.maximum.accumulate(np.where(begins, np.arange(len(segment)), 0))
+    begins = np.flatnonzero(np.diff(segment, prepend=-1))
+    start = np.repeat(begins, np.diff(begins, append=len(segment)))
     return Events(np.maximum(bounds[segment], accesses.low[source]), start, accesses.instruction[source], accesses.kind[source])
 
 
