@@ -34,7 +34,7 @@ from tpucc.guest import jails
 from tpucc.guest.jails import JAILS, NONE, Finding
 from tpucc.labs import child, find, labs, packing, workers
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Contents, Grade, Result, check, chosen
+from tpucc.labs.grading import Contents, Grade, Result, check, chosen, random_seed
 from tpucc.labs.grading import run as graded
 from tpucc.labs.lab import AS_WRITTEN, Lab, Outcome, Term, Test
 from tpucc.labs.packing import for_gradescope, for_students
@@ -460,9 +460,9 @@ def test_a_seed_that_can_be_found_by_trying_is_warned_of(
     given = () if seed is None else ("--seed", str(seed))
     for words in (("pack", "5", "--gradescope", "-o", tmp_path / "a.zip"), ("grade", "--all", tmp_path / "class", "--lab", "5", "--trust")):
         assert run("lab", *words, *given) == 0
-        assert capsys.readouterr().err.count("take a random one of 16 digits or more") == warned
+        assert capsys.readouterr().err.count("take a random one of 12 to 15 digits") == warned
     assert run("lab", "grade", tmp_path, "--lab", "5", "--trust", "--seed", "1") == 1
-    assert "16 digits" not in capsys.readouterr().err
+    assert "15 digits" not in capsys.readouterr().err
 
 
 def test_only_takes_names_and_their_first_words() -> None:
@@ -559,6 +559,13 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert re.fullmatch(r"memory: peak ÷ lower bound is [^|]* \| hidden: [^|]* \| hidden: memory: peak [^|]*", table[1][-3])
     assert table[2][-3] == table[3][-3] == table[5][-3] == "", "who passes has no reason, nor whoever has one problem"
     assert as_csv(rows).startswith('"name","score",')
+
+    row = rows[1]
+    for seed, kept in ((10**15 - 1, str(10**15 - 1)), (10**15, f"'{10**15}")):
+        more = {**row.results["extra_data"], "seed": seed}
+        line = next(csv.DictReader(io.StringIO(as_csv([Row("anna", {**row.results, "extra_data": more})]))))
+        assert line["seed"] == kept, "spreadsheets keep 15 digits of a number"
+    assert all(len(str(random_seed())) == 15 for _ in range(50))
 
     ranked = board(into)
     assert list(ranked.entries) == ["anna", "=1+1.py"]

@@ -157,7 +157,7 @@ def beside(path: Path, lab: Lab) -> list[Path]:
 def warn_of_small(seed: int | None) -> None:
     """Says of a seed that was chosen for a class that it can be guessed."""
     if seed is not None and seed < SMALL_SEED:
-        say("warning: so small a seed can be found from the grades by trying; take a random one of 16 digits or more")
+        say("warning: so small a seed can be found from the grades by trying; take a random one of 12 to 15 digits")
 
 
 def _class(graders: Callable[..., list[Row]], variants: Variants, folder: Path, into: Path, output: Path) -> None:

@@ -18,7 +18,7 @@ from tpucc.diagnostics import printable
 from tpucc.files import read_file
 from tpucc.guest.jails import Jail
 from tpucc.guest.leftover_files import Left
-from tpucc.labs.grading import Contents, contents_of, workshop_of
+from tpucc.labs.grading import KEPT_DIGITS, Contents, contents_of, workshop_of
 from tpucc.labs.lab import Lab
 from tpucc.labs.submissions import Variants, submissions
 from tpucc.labs.workers import Graders, Results, ungraded
@@ -162,13 +162,18 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
     more = row.results.get("extra_data", {})
     yield from (
         _harmless(printable(str(more.get("term", "")))),
-        more.get("seed", ""),
+        _kept(more.get("seed", "")),
         _harmless(printable(str(more.get("digest", "")))),
         _harmless(printable(first_line(row.problem))),
         _harmless(row.why),
         _harmless(printable(first_line(row.note))),
         _harmless("; ".join(map(str, more.get("like", ())))),
     )
+
+
+def _kept(seed: object) -> object:
+    """A seed that a spreadsheet leaves as it is: with more digits than it keeps, as a text."""
+    return f"'{seed}" if len(str(seed)) > KEPT_DIGITS else seed
 
 
 def first_line(text: str) -> str:

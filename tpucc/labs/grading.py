@@ -323,6 +323,10 @@ class _Noted:
         return self._submission.text(name)
 
 
+KEPT_DIGITS = 15
+"""Digits of a number that spreadsheets keep."""
+
+
 def random_seed() -> int:
-    """A seed that nobody knows before."""
-    return random.SystemRandom().randrange(2**64)
+    """A seed that nobody knows before, and that a spreadsheet keeps."""
+    return random.SystemRandom().randrange(10 ** (KEPT_DIGITS - 1), 10**KEPT_DIGITS)
