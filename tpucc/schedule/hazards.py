@@ -7,8 +7,8 @@ This is the scheduler's own answer. The verifier finds hazards in another way (s
 what the instructions read and write: a fault in one is a disagreement with the other.
 
 The rows are cut into strips where runs of rows that are written begin or end: a write has all rows of a strip or none, so that it is in
-conflict with every read that touches the strip. A visit, of one instruction to one strip, is the number `strip · instructions +
-instruction`. Among the sorted visits of an engine, the last one before an instruction's own is the next smaller number, if that has the same strip.
+conflict with every read that touches the strip. A visit of one of n instructions to a strip is the number `strip · n + instruction`. Among
+the sorted visits of an engine, the last one before an instruction's own is the next smaller number, if that has the same strip.
 """
 
 from __future__ import annotations
