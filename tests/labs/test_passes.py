@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.passes.comparing import different
 from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.passes.rewriter import Rewriter
+
+ROOT = Path(__file__).parents[2]
 
 GRAPH = """graph lab2
 x = input : f32[2, 2]
@@ -67,3 +73,16 @@ SAID = {
 def test_a_message_says_what_decides_about_a_product(given: str, made: str, wanted: str, said: str) -> None:
     graphs = (parse_graph(text, "lab2.graph", ATTRIBUTES) for text in (given, made, wanted))
     assert different(*graphs).splitlines()[-1] == said
+
+
+def test_the_rewriter_has_all_that_handouts_and_pages_name() -> None:
+    """A method that goes would be an AttributeError in a student's pass."""
+    rewriter = Rewriter(parse_graph(GRAPH, "g.graph", ATTRIBUTES), "test")
+    texts = [
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "tpucc" / "labs").rglob("material/*"),
+        *(ROOT / "tests/labs/submissions").rglob("*.*"),
+    ]
+    named = {name for text in texts if text.is_file() for name in re.findall(r"\brewriter\.(?!py\b)(\w+)", text.read_text("utf-8"))}
+    assert {"reads", "is_free", "put", "nodes"} <= named
+    assert [name for name in sorted(named) if not hasattr(rewriter, name)] == []

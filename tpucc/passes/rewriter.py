@@ -150,6 +150,10 @@ class Rewriter:
         self._reads[other] += self._reads[node.name]
         self._dropped.setdefault(other, []).extend(each.origin for each in (*fused, node) if each.name != other)
 
+    def reads(self, node: Node) -> int:
+        """How often the node is read, by operands and outputs."""
+        return self._reads[node.name]
+
     def is_free(self, node: Node) -> bool:
         """Whether the node that `rewrite` stands at may take in this operand: nothing else reads it, the same side computes both, and the
         source doesn't fix how it is quantised."""
