@@ -15,7 +15,7 @@ from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.explain.bottleneck import bottleneck
-from tpucc.explain.critical import LIMITS, Limit, Part, activities, critical_path, path_words, shares
+from tpucc.explain.critical import LIMITS, CriticalPath, Limit, Part, activities, critical_path, path_words, shares
 from tpucc.explain.levers import TileRows
 from tpucc.explain.roofs import ridge, works_of
 from tpucc.explain.segments import Cause, matrix_segments
@@ -98,7 +98,7 @@ def test_the_sentence_of_the_activation_unit_has_the_rate_of_the_rows_on_the_pat
         (others, "for element-wise layers, at one row a cycle; "),
     )
     for parts, rate in rates:
-        explanation = bottleneck(runtime.program, parts).explanation
+        explanation = bottleneck(runtime.program, CriticalPath.of(parts)).explanation
         assert "works in 100.0 % of the critical path, " in explanation
         assert rate in explanation
 
@@ -130,13 +130,13 @@ def program() -> Program:
 def said(limit: Limit, made: Program | None = None, *more: Part) -> str:
     """The sentence of a program with a path that is one limit's in 75 of 100 cycles."""
     other = Limit.MATRIX_UNIT if limit is not Limit.MATRIX_UNIT else Limit.ACTIVATION
-    path = [Part(limit, 1, 0, 75), *more, Part(other, 3, 75, 100)]
+    path = CriticalPath.of([Part(limit, 1, 0, 75), *more, Part(other, 3, 75, 100)])
     return bottleneck(made or program(), path).explanation
 
 
 def test_a_limit_with_nearly_as_large_a_share_is_told() -> None:
     for cycles, told in ((90, True), (50, False)):
-        path = [Part(Limit.WEIGHT_SHIFT, 1, 0, 100), Part(Limit.MATRIX_UNIT, 3, 100, 100 + cycles)]
+        path = CriticalPath.of([Part(Limit.WEIGHT_SHIFT, 1, 0, 100), Part(Limit.MATRIX_UNIT, 3, 100, 100 + cycles)])
         assert ("; nearly as much: matrix unit 47.4 %; " in bottleneck(program(), path).explanation) == told
 
 
@@ -178,7 +178,7 @@ def test_the_sentences_of_weights_and_products() -> None:
     assert said(Limit.WEIGHT_MEMORY, each) == f"{fetched} 4 rows; {larger}"
     large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
     assert said(Limit.WEIGHT_MEMORY, large).startswith(f"{fetched} 4 rows; {twice}: ")
-    path = [Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)]
+    path = CriticalPath.of([Part(Limit.WEIGHT_MEMORY, 1, 0, 5), Part(Limit.WEIGHT_MEMORY, 2, 5, 75), Part(Limit.MATRIX_UNIT, 3, 75, 100)])
     assert bottleneck(each, path).explanation.startswith(f"{fetched.replace('used', 'most are used')} 6 rows; {twice}: ")
     shifted = "weight tiles are shifted in during 75.0 % of the critical path, each in 4 cycles, and used for 10 rows"
     more = "would use each tile for more rows"
@@ -215,9 +215,9 @@ def test_shares_are_named_from_the_largest_on() -> None:
         Part(Limit.HOST_LINK, 2, 30, 9995),
         Part(Limit.HOST_WORK, 3, 9995, 9999),
     ]
-    assert path_words(shares(path)) == "host link 99.8, activation 0.2"
-    assert path_words(shares(path), 1) == "host link 99.8"
-    assert list(shares([]).values()) == [0.0] * len(Limit)
+    assert path_words(shares(CriticalPath.of(path))) == "host link 99.8, activation 0.2"
+    assert path_words(shares(CriticalPath.of(path)), 1) == "host link 99.8"
+    assert list(shares(CriticalPath.of([])).values()) == [0.0] * len(Limit)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.explain import levers
-from tpucc.explain.critical import NOTHING, Limit, Part, shares
+from tpucc.explain.critical import NOTHING, CriticalPath, Limit, shares
 from tpucc.explain.levers import Lever, Work, tile_rows
 from tpucc.explain.quantities import rate_text
 from tpucc.explain.retiming import SPEEDS, Retimed, faster, retimed
@@ -46,7 +46,7 @@ class Bottleneck:
     """The lever in words, and what limits after it."""
 
 
-def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, each: float | None = None) -> Bottleneck:
+def bottleneck(program: Program, path: CriticalPath, edges: Edges = (0, 0), *, each: float | None = None) -> Bottleneck:
     """Of a program whose critical path is known. `edges` is the measure of the host's work before and after it, and `each` the seconds of a
     batch in a stream; None where the unified buffer has no room for two."""
     if not path:
@@ -62,7 +62,7 @@ def bottleneck(program: Program, path: list[Part], edges: Edges = (0, 0), *, eac
     return Bottleneck(limit.value, words, found[limit], lever, advice)
 
 
-def limit_of_path(path: list[Part]) -> Limit:
+def limit_of_path(path: CriticalPath) -> Limit:
     """The limit with the largest share of a critical path that isn't empty."""
     found = shares(path)
     return max(found, key=lambda name: found[name])
@@ -71,7 +71,7 @@ def limit_of_path(path: list[Part]) -> Limit:
 def _gain(work: Work, lever: Lever, share: float, edges: Edges) -> str:
     """What a faster part of the machine gains, by the same program timed again; and of another part, where that gains twice as much."""
     program, target = work.program, work.program.target
-    device = sum(part.cycles for part in work.path) / target.clock_hz
+    device = int(work.path.cycles.sum()) / target.clock_hz
     seconds = device + sum(edge_seconds(program, edges))
     own = retimed(program, edges, lever.field, lever.value / getattr(target, lever.field))
     words = f": the same program takes {_less(own, seconds)} from end to end, and then {_limits(own)}"
@@ -142,14 +142,14 @@ def _activation(work: Work, share: str) -> str:
 def _busy(work: Work) -> str:
     """What keeps the activation unit busy on the path: the layers that take most of its cycles there."""
     cycles = Counter[str]()
-    for part in work.path:
-        number = int(work.program.layer_of[part.instruction])
-        if part.limit is Limit.ACTIVATION and number < len(work.program.layers):
-            cycles[_work_of(work.program.layers[number])] += part.cycles
-    if not cycles:
+    own = work.path.of_limits(Limit.ACTIVATION)
+    spent = np.bincount(work.program.layer_of[work.path.instruction[own]].astype(np.int64), work.path.cycles[own])
+    for layer, taken in zip(work.program.layers, spent.tolist(), strict=False):
+        cycles[_work_of(layer)] += int(taken)
+    if not cycles.total():
         return ""
-    (most, own), *_ = cycles.most_common(1)
-    return f", {percent(own, cycles.total())} of that for {most}"
+    (most, taken), *_ = cycles.most_common(1)
+    return f", {percent(taken, cycles.total())} of that for {most}"
 
 
 def _work_of(layer: LayerInfo) -> str:
@@ -161,7 +161,7 @@ def _work_of(layer: LayerInfo) -> str:
 
 def _rate(work: Work) -> str:
     """The cycles that a row takes on the path: one, or one for each value of a window; twice as many where values have 16 bits."""
-    parts = [part.instruction for part in work.path if part.limit is Limit.ACTIVATION]
+    parts = work.path.instruction[work.path.of_limits(Limit.ACTIVATION)]
     rows, cycles = work.touched.rows[parts], instruction_cycles(work.program, work.touched)[parts]
     rows, cycles = rows[rows > 0], cycles[rows > 0]
     if not len(rows):

@@ -12,10 +12,10 @@ of the host, has waited for the host link.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -60,24 +60,59 @@ class Part(NamedTuple):
         return self.end - self.start
 
 
-def critical_path(program: Program, timeline: Timeline) -> list[Part]:
+@dataclass(frozen=True, eq=False, slots=True)
+class CriticalPath(Sequence[Part]):
+    """Parts in the order of time, one entry of each column for each. `limit` has places in `LIMITS`."""
+
+    limit: Int64
+    instruction: Int64
+    start: Int64
+    end: Int64
+
+    @classmethod
+    def of(cls, parts: Sequence[Part]) -> CriticalPath:
+        """The columns of parts."""
+        rows = [(LIMITS.index(part.limit), *part[1:]) for part in parts]
+        return cls(*np.array(rows, np.int64).reshape(-1, 4).T)
+
+    @property
+    def cycles(self) -> Int64:
+        return self.end - self.start
+
+    def of_limits(self, *limits: Limit) -> Bools:
+        """Which parts are of one of these limits."""
+        return np.isin(self.limit, [LIMITS.index(limit) for limit in limits])
+
+    def __len__(self) -> int:
+        return len(self.limit)
+
+    @overload
+    def __getitem__(self, index: int) -> Part: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Part]: ...
+    def __getitem__(self, index: int | slice) -> Part | list[Part]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        return Part(LIMITS[self.limit[index]], int(self.instruction[index]), int(self.start[index]), int(self.end[index]))
+
+
+def critical_path(program: Program, timeline: Timeline) -> CriticalPath:
     """The parts from cycle 0 to the makespan, in the order of time, without gaps.
 
     Of a batch in a stream, the chain begins where the batch does: of what began before, for example a fetch, the cycles from 0 on count.
     """
     known = activities(program, timeline)
-    numbers = list(known.chain(known.last, 0))[::-1]
-    rows = zip(*(column[numbers].tolist() for column in (known.limit, known.instruction, known.start, known.end)), strict=True)
-    return [Part(LIMITS[limit], index, max(start, 0), end) for limit, index, start, end in rows if end > start]
+    numbers = np.fromiter(known.chain(known.last, 0), np.int64)[::-1]
+    numbers = numbers[known.end[numbers] > known.start[numbers]]
+    start = np.maximum(known.start[numbers], 0)
+    return CriticalPath(known.limit[numbers].astype(np.int64), known.instruction[numbers], start, known.end[numbers])
 
 
-def shares(path: list[Part]) -> dict[Limit, float]:
+def shares(path: CriticalPath) -> dict[Limit, float]:
     """Percent of the path's cycles for each limit, in the order of `Limit`; all zero for a path without cycles."""
-    spent = dict.fromkeys(Limit, 0)
-    for part in path:
-        spent[part.limit] += part.cycles
-    cycles = max(1, sum(spent.values()))
-    return {limit: 100 * own / cycles for limit, own in spent.items()}
+    spent = [int(path.cycles[path.of_limits(limit)].sum()) for limit in LIMITS]
+    cycles = max(1, sum(spent))
+    return {limit: 100 * own / cycles for limit, own in zip(LIMITS, spent, strict=True)}
 
 
 def path_words(found: Mapping[str, float], most: int = len(Limit)) -> str:
@@ -109,7 +144,24 @@ class Activities:
             yield number
             number = predecessor[number] if start[number] > until else -1
 
+    def chains(self, last: Int64, until: Int64) -> tuple[Int64, Int64]:
+        """The chains of several activities, each in the order of time and one after the other: the numbers of activities, and the place of
+        the chain that each is in. All chains go back together, and the few that are long go on alone."""
+        numbers, places, chain, last = [last[:0]], [last[:0]], np.arange(len(last)), last.copy()
+        while len(chain := chain[last[chain] >= 0]) > TOGETHER:
+            numbers.append(last[chain])
+            places.append(chain)
+            last[chain] = np.where(self.start[numbers[-1]] > until[chain], self.predecessor[numbers[-1]], -1)
+        for number in chain.tolist():
+            numbers.append(np.fromiter(self.chain(int(last[number]), int(until[number])), np.int64))
+            places.append(np.full(len(numbers[-1]), number))
+        back, of = np.concatenate(numbers)[::-1], np.concatenate(places)[::-1]
+        order = np.argsort(of, kind="stable")
+        return back[order], of[order]
 
+
+TOGETHER = 64
+"""The fewest chains that go back together."""
 _KNOWN: WeakKeyDictionary[Timeline, Activities] = WeakKeyDictionary()
 """The activities of the timelines that there are: several numbers are made of them."""
 

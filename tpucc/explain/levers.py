@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.explain.critical import Limit, Part
+from tpucc.explain.critical import CriticalPath, Limit
 from tpucc.explain.tilegrid import tile_grid
 from tpucc.isa.effects import Effects, effects, resolve
 from tpucc.isa.link import link_bytes
@@ -46,17 +46,16 @@ class TileRows:
         return f"{'' if self.only else 'most are '}used for {counted(self.rows, 'row')}"
 
 
-def tile_rows(program: Program, path: list[Part]) -> TileRows:
+def tile_rows(program: Program, path: CriticalPath) -> TileRows:
     """Of a program with this critical path."""
     touched = effects(program.instructions, program.machine)
     used = np.bincount(np.maximum(np.cumsum(touched.pops) - 1, 0), touched.rows * touched.multiplies).astype(np.int64)
-    parts = [part for part in path if part.limit in (Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT)]
-    if not parts:
+    parts = path.of_limits(Limit.WEIGHT_MEMORY, Limit.WEIGHT_SHIFT)
+    if not parts.any():
         return TileRows(0, only=True, whole=0, waits=False)
-    fetches = np.array([part.instruction for part in parts])
+    fetches, cycles = path.instruction[parts], path.cycles[parts]
     tiles = np.cumsum(touched.pushes)[fetches] - 1
     rows, kinds = np.unique(used[tiles], return_inverse=True)
-    cycles = np.array([part.cycles for part in parts])
     kind = np.bincount(kinds, cycles).argmax()
     own = kinds == kind
     layer = int(np.bincount(program.layer_of[fetches[own]], cycles[own]).argmax())
@@ -126,14 +125,14 @@ class Work:
 
     program: Program
     touched: Effects
-    path: list[Part]
+    path: CriticalPath
     """The critical path."""
     tiles: TileRows
     """The rows that a fetched tile is used for."""
 
     def seconds(self, *limits: Limit) -> float:
         """The parts of the critical path that are of these limits."""
-        return sum(part.cycles for part in self.path if part.limit in limits) / self.program.target.clock_hz
+        return int(self.path.cycles[self.path.of_limits(*limits)].sum()) / self.program.target.clock_hz
 
 
 def busy_after(work: Work, lever: Lever | None, edges: Edges) -> tuple[Mapping[Limit, float], float]:
@@ -248,8 +247,7 @@ def host_work(work: Work) -> Lever:
 def host_link(work: Work) -> Lever:
     """A larger batch has fewer transfers to begin for each item; twice the bandwidth halves what the rows take to cross."""
     program, target = work.program, work.program.target
-    transfers = [part.instruction for part in work.path if part.limit is Limit.HOST_LINK]
-    latency = len(transfers) * target.host_latency_seconds
+    latency = int(work.path.of_limits(Limit.HOST_LINK).sum()) * target.host_latency_seconds
     crossing = work.seconds(Limit.HOST_LINK) - latency
     batch = _batch(work, 4.0, fewer := "would have fewer transfers for each item", fewer)
     if batch and latency * (1 - 1 / batch.value) >= crossing / 2:

@@ -4,7 +4,7 @@ the array, instruction by instruction."""
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -116,8 +116,12 @@ def cells_in_use(program: Program) -> Int64:
     multiplies = np.flatnonzero(touched.multiplies)
     layer, tile = program.layer_of[multiplies].astype(np.int64), resolve(program.instructions, touched).tile[multiplies]
     listed: dict[tuple[int, int], int] = {}
+    used_by: dict[Hashable, list[int]] = {}  # the steps of a recurrence are layers with the same tiles
     for index, each in enumerate(program.layers):
-        for (own, _, _), cells in zip(each.tile_fills, tile_grid(each, program.target.mxu).used.tolist(), strict=True):
+        alike = each.tile_fills, each.weights, each.group
+        if alike not in used_by:
+            used_by[alike] = tile_grid(each, program.target.mxu).used.tolist()
+        for (own, _, _), cells in zip(each.tile_fills, used_by[alike], strict=True):
             listed[index, own] = max(cells, listed.get((index, own), 0))  # equal tiles at several places are one
     pairs, place = np.unique(np.stack([layer, tile]), axis=1, return_inverse=True)
     working = np.array([each.macs > 0 for each in program.layers], np.bool_)

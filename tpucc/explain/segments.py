@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.explain.attribution import attribution
+from tpucc.explain.attribution import Attribution, attribution
 from tpucc.explain.critical import DRAINS, LIMITS, Activities, Limit, activities
 from tpucc.explain.stalls import stalls
 from tpucc.isa.effects import Bools, Effects, effects
@@ -71,8 +71,8 @@ class Segments:
         return self.end - self.start
 
 
-def matrix_segments(program: Program, timeline: Timeline) -> Segments:
-    """The segments of a program; empty when it takes no time."""
+def matrix_segments(program: Program, timeline: Timeline, whose: Attribution | None = None) -> Segments:
+    """The segments of a program, whose attribution may be known already; empty when it takes no time."""
     touched, account = effects(program.instructions, program.machine), program.machine.account
     engine = touched.engine
     multiplies = np.flatnonzero(engine == account.computes)
@@ -93,7 +93,7 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     )
     cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
-    of, (limit, at_work) = np.append(attribution(program).of, -1), roots.at(start)
+    of, (limit, at_work) = np.append((whose or attribution(program)).of, -1), roots.at(start)
     layer = of[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
     layer = np.where((cause != Cause.ACTIVE) & (of[at_work] == len(program.layers)), len(program.layers), layer)
     root = np.where(cause == Cause.ACTIVE, LIMITS.index(Limit.MATRIX_UNIT), limit)
@@ -120,13 +120,8 @@ class _Roots(NamedTuple):
 
 def _roots(multiplies: Int64, known: Activities) -> _Roots:
     """Before each multiply, and before the end of the program, from the end of the multiply before on."""
-    ends = [0, *known.end[multiplies].tolist()]
-    chains = [
-        (number, since)
-        for last, since in zip([*known.predecessor[multiplies].tolist(), known.last], ends, strict=True)
-        for number in reversed([*known.chain(last, since)])
-    ]
-    numbers, since = np.array(chains, np.int64).reshape(-1, 2).T
+    numbers, chain = known.chains(np.append(known.predecessor[multiplies], known.last), since := np.append(0, known.end[multiplies]))
+    since = since[chain]
     start, end = np.maximum(known.start[numbers], since), known.end[numbers]
     waited = end > start
     numbers = numbers[waited]

@@ -59,6 +59,7 @@ and the figures are those of a batch alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,7 @@ from tpucc.explain.occupancy import cells_in_use
 from tpucc.explain.segments import Cause, Segments, matrix_segments
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.link import link_bytes
-from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.durations import Edges, host_seconds, host_step_cycles
 from tpucc.sim.stream import Stream, stream
@@ -88,8 +89,8 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
     `edges` is the measure of the host's work before and after the program; without it the host's work isn't counted, as in the TPU paper.
     """
     target, cycles = program.target, timeline.makespan
-    segments = matrix_segments(program, timeline)
     whose = attribution(program)
+    segments = matrix_segments(program, timeline, whose)
     work, (spent, by_limit) = _work(program, whose), _spent(whose, segments)
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
@@ -122,16 +123,16 @@ def stats(program: Program, timeline: Timeline, edges: Edges = (0, 0)) -> dict[s
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
         "host_step_cycles": host_step_cycles(program, timeline),
-        "breakdown": _breakdown(spent.sum(axis=0), useful),
+        "breakdown": _breakdowns(spent.sum(axis=0)[np.newaxis], np.array([useful]))[0],
         "useful_share": useful / max(1, cycles),
-        "waits_by_root": _by_root(by_limit.sum(axis=0)),
+        "waits_by_root": _by_root(by_limit.sum(axis=0).tolist()),
         "critical_path": {limit.replace(" ", "_"): share for limit, share in shares(path).items()},
         "bottleneck": limit.name,
         "bottleneck_share": limit.share,
         "explanation": limit.explanation,
         "advice": limit.advice,
         "stream": _streamed(program, streamed, whose, work, limit.name, peak),
-        "layers": [_layer(program, work, *each) for each in zip(whose.layers, range(len(spent)), spent, by_limit, strict=True)],
+        "layers": _layers(program, work, whose, spent, by_limit),
     }
     return {**found, "end_to_end": end_to_end(found, program, timeline, edges)}
 
@@ -167,7 +168,7 @@ def _work(program: Program, whose: Attribution) -> _Work:
 
 
 def _streamed(program: Program, found: Stream, whose: Attribution, work: _Work, alone: str, peak: float) -> dict[str, Any]:
-    segments = matrix_segments(program, found.timeline)
+    segments = matrix_segments(program, found.timeline, whose)
     spent, by_limit = (own.sum(axis=0) for own in _spent(whose, segments))
     spent[Cause.INPUT_STALL] += found.waiting
     by_limit[LIMITS.index(_host_limit(program, found))] += found.waiting
@@ -181,8 +182,8 @@ def _streamed(program: Program, found: Stream, whose: Attribution, work: _Work, 
         "link_cycles": found.link,
         "ub_bytes": found.rows * program.target.mxu,
         "fits": found.fits,
-        "breakdown": _breakdown(spent, float(work.useful.sum()) / program.target.tile_bytes),
-        "waits_by_root": _by_root(by_limit),
+        "breakdown": _breakdowns(spent[np.newaxis], work.useful.sum(keepdims=True) / program.target.tile_bytes)[0],
+        "waits_by_root": _by_root(by_limit.tolist()),
         "bottleneck": _limit_of_stream(program, found, alone),
     }
 
@@ -217,41 +218,52 @@ def _spent(whose: Attribution, segments: Segments) -> tuple[Float64, Float64]:
     return by(segments.cause, len(Cause)), by(segments.root, len(LIMITS))
 
 
-def _layer(program: Program, work: _Work, layer: LayerInfo, index: int, by_cause: Float64, by_limit: Float64) -> dict[str, Any]:
-    cycles = int(by_cause.sum())
-    return {
-        "name": layer.name,
-        "kind": layer.kind,
-        "line": layer.origin.line,
-        "cycles": cycles,
-        "macs": layer.macs * program.cores,
-        "tiles": int(work.tiles[index]),
-        "tile_fetches": int(work.fetches[index]),
-        "instructions": int(work.instructions[index]),
-        "tops": _tops(program, layer.macs * program.cores, cycles),
-        "breakdown": _breakdown(by_cause, float(work.useful[index]) / program.target.tile_bytes),
-        "waits_by_root": _by_root(by_limit),
-    }
+def _layers(program: Program, work: _Work, whose: Attribution, spent: Float64, by_limit: Float64) -> list[dict[str, Any]]:
+    """The numbers of each layer, of the cycles of all layers by cause and by root."""
+    breakdowns = _breakdowns(spent, work.useful / program.target.tile_bytes)
+    columns = (spent.sum(axis=1), work.tiles, work.fetches, work.instructions, by_limit)
+    rows = zip(whose.layers, breakdowns, *(column.tolist() for column in columns), strict=True)
+    return [
+        {
+            "name": layer.name,
+            "kind": layer.kind,
+            "line": layer.origin.line,
+            "cycles": int(cycles),
+            "macs": layer.macs * program.cores,
+            "tiles": tiles,
+            "tile_fetches": fetches,
+            "instructions": instructions,
+            "tops": _tops(program, layer.macs * program.cores, int(cycles)),
+            "breakdown": breakdown,
+            "waits_by_root": _by_root(limits),
+        }
+        for layer, breakdown, cycles, tiles, fetches, instructions, limits in rows
+    ]
 
 
-def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
-    """Percentages; all zero where there are no cycles. `useful_cycles` are active cycles times the share of cells that hold weights."""
-    cycles = max(1, int(by_cause.sum()))
-    percent = by_cause * (100 / cycles)
-    active, useful = float(percent[Cause.ACTIVE]), useful_cycles * 100 / cycles
-    return {
+def _breakdowns(by_cause: Float64, useful_cycles: Float64) -> list[dict[str, float]]:
+    """Percentages of rows of cycles by cause; all zero where there are no cycles. `useful_cycles` are each row's active cycles times the
+    share of cells that hold weights."""
+    cycles = np.maximum(1, by_cause.sum(axis=1))
+    percent = by_cause * (100 / cycles)[:, np.newaxis]
+    active, useful = percent[:, Cause.ACTIVE], useful_cycles * 100 / cycles
+    columns = {
         "array_active": active,
         "useful_macs": useful,
-        "unused_macs": max(0.0, active - useful),
-        **{TABLE_3[cause]: float(percent[cause]) for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)},
-        "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
-        **{key: float(percent[cause]) for cause, key in TABLE_3.items() if cause >= Cause.RAW_STALL},
+        "unused_macs": np.maximum(0.0, active - useful),
+        **{TABLE_3[cause]: percent[:, cause] for cause in (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)},
+        "non_matrix": percent[:, Cause.RAW_STALL :].sum(axis=1),
+        **{key: percent[:, cause] for cause, key in TABLE_3.items() if cause >= Cause.RAW_STALL},
     }
+    return [dict(zip(columns, row, strict=True)) for row in np.stack([*columns.values()], axis=1).tolist()]
 
 
-def _by_root(waits: Float64) -> dict[str, int]:
-    """The cycles of each root of waits, from an array of the cycles of each limit [limits]."""
-    return {limit.value: int(waits[LIMITS.index(limit)]) for limit in WAIT_ROWS}
+_ROOTS = tuple((limit.value, LIMITS.index(limit)) for limit in WAIT_ROWS)
+
+
+def _by_root(waits: Sequence[float]) -> dict[str, int]:
+    """The cycles of each root of waits, from the cycles of each limit."""
+    return {limit: int(waits[place]) for limit, place in _ROOTS}
 
 
 def _tops(program: Program, macs: int, cycles: int) -> float:
