@@ -14,7 +14,7 @@ from tpucc.cli.resumed import read_text
 from tpucc.data.archive import naming, npz_bytes, read_arrays
 from tpucc.diagnostics import CheckError, Diagnostic, counted, printable
 from tpucc.explain.tables import table, wrapped
-from tpucc.files import read_file
+from tpucc.files import MODELS, read_file
 from tpucc.isa.assembler import machine_of, read_listing
 from tpucc.isa.container import decode
 from tpucc.isa.effects import effects
@@ -36,7 +36,7 @@ def for_floats(path: Path) -> Program | None:
     """The program or the listing in a file, verified, where it is one of another machine than the simulator's."""
     places: ListingSpans | None = None
     if path.suffix == ".tpub":
-        program = decode(read_file(path), str(path))
+        program = decode(read_file(path, suffixes=MODELS), str(path))
     elif path.suffix == ".asm":
         source = read_text(path)
         if machine_of(source.text) is DEFAULT:  # a listing for it may have constants by digest, which --like knows
