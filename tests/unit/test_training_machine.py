@@ -194,13 +194,13 @@ def test_values_leave_for_hbm_when_others_need_their_room() -> None:
 
 
 def test_what_one_instruction_needs_may_be_more_than_there_is_room_for() -> None:
-    """A buffer that has no room beside the others is computed and read in parts. A sum of several passes stands there whole."""
+    """A buffer that has no room beside the others is computed and read in parts. What one row or one block needs must be there."""
     for text, rows in ((NET, 900), (NET, 600), (of_images(POOLED, batch=16), 1000), (of_images(POOLED, batch=16), 700)):
         assert (rows, differences(session(text), 2, with_overrides(TARGET, {"unified_buffer_rows": rows}))) == (rows, [])
-    with pytest.raises(LimitError, match="vector memory has 500 rows, and these don't fit together"):
-        lower(session(NET).step, with_overrides(TARGET, {"unified_buffer_rows": 500}))
-    with pytest.raises(LimitError, match="vector memory has 300 rows, and these don't fit together"):
-        lower(session(of_images(POOLED, batch=16)).step, with_overrides(TARGET, {"unified_buffer_rows": 300}))
+    with pytest.raises(LimitError, match="vector memory has 140 rows, and these don't fit together"):
+        lower(session(NET).step, with_overrides(TARGET, {"unified_buffer_rows": 140}))
+    with pytest.raises(LimitError, match="vector memory has 100 rows, and these don't fit together"):
+        lower(session(of_images(POOLED, batch=16)).step, with_overrides(TARGET, {"unified_buffer_rows": 100}))
 
 
 def test_sums_are_followed_in_programs_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:

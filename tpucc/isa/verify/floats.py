@@ -20,7 +20,8 @@ RULES = (
         "V0905",
         "passes in order",
         "The passes of a sum follow each other in the order of its depth, and nothing reads its rows between. Each but the last has a "
-        "whole tile, and all together the depth that the layer says. Another order would give other bits.",
+        "whole tile, and all together the depth that the layer says. Another order would give other bits. The rows that stream lie in "
+        "this order, save those that were written since the pass before.",
     ),
     Rule(
         "V0906",
@@ -156,7 +157,8 @@ def _depths(context: Context, memory: Memory, pairs: Int64, writing: Int64) -> I
     source = np.max([np.where(walks.only_reads, walks.low, 0) for walks in effects.of(memory)], axis=0)
     adds, first = pairs.T
     yield from context.each("V0905", adds[depth[first] != program.target.mxu], "adds to a sum after a pass that isn't as deep as the unit")
-    yield from context.each("V0905", adds[source[adds] <= source[first]], "adds a pass that doesn't lie behind the one before")
+    before = [add for add, to in pairs[source[adds] <= source[first]].tolist() if not _written(context, memory, source[add], to + 1, add)]
+    yield from context.each("V0905", np.array(before, np.int64), "adds a pass that doesn't lie behind the one before")
     total = depth.copy()
     for add, to in pairs.tolist():
         total[add] = total[to] + depth[add]
@@ -166,6 +168,13 @@ def _depths(context: Context, memory: Memory, pairs: Int64, writing: Int64) -> I
     ends[first] = False
     short = ends & (wanted > 0) & (total != wanted)
     yield from context.each("V0905", short, lambda i: f"completes a sum of depth {total[i]}; that of its layer is {wanted[i]}")
+
+
+def _written(context: Context, memory: Memory, row: int, first: int, end: int) -> bool:
+    """Whether an instruction from `first` to before `end` writes a row: what lay behind it before is gone."""
+    between = slice(first, end)
+    writing = [walks.writes[between] & (walks.low[between] <= row) & (row < walks.high[between]) for walks in context.effects.of(memory)]
+    return bool(np.any(writing))
 
 
 def _halves(context: Context) -> Bools:

@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
+import numpy as np
+
+from tpucc.isa.effects import Bools
 from tpucc.machines.v2.functions import EXPRESSIONS
 from tpucc.machines.v2.instructions import SPECS, Opcode
 from tpucc.machines.v2.machine import V2
 from tpucc.machines.v2.places import Flag
 from tpucc.machines.v3.machine import SECOND
+from tpucc.numerics import Int64
 
 ROW_FIELDS = tuple(dict.fromkeys(rows.field for rows in V2.rows if rows.memory == V2.values.name))
 """The fields with first rows of vector memory."""
@@ -23,6 +27,8 @@ MULTIPLIES: tuple[IntEnum, ...] = (Opcode.MATRIX_MULTIPLY, SECOND[Opcode.MATRIX_
 """The multiply of each matrix unit."""
 WHOLE = frozenset({*PUSHES, Opcode.TRANSPOSE})
 """Instructions of a block of rows."""
+Expression = Callable[[int, int], int]
+"""Gives the number of an expression whose first row has this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,36 +113,58 @@ class Instruction:
         outer, pitch, inner, stride = self.walk(name)
         return (outer - 1) * pitch + (inner - 1) * stride + 1
 
-    @property
-    def needs_result(self) -> bool:
-        """Whether the buffer that it writes must be there whole: rows keep lanes or have gaps between them, or it reads the buffer, too."""
-        if not self.y:
-            return False
-        keeps = self.opcode is Opcode.MOVE_LANES and Flag.CLEAR not in self.flags
-        reads = [name for name, place in self.places.items() if place.buffer == self.places[self.y].buffer] != [self.y]
-        return keeps or reads or self.walk(self.y)[3] != 1
+    def rows(self, name: str) -> Int64:
+        """The rows of a field's place in its buffer, for each outer step those of its inner ones: int64 [outer, inner]."""
+        outer, pitch, inner, stride = self.walk(name)
+        return self.places[name].row + pitch * np.arange(outer)[:, None] + stride * np.arange(inner)
 
-    def parts(self, rows: int, expression: Callable[[int, int], int]) -> Iterator[Instruction]:
-        """Instructions that do the same, of at most so many rows each. Blocks stay whole. `expression` gives the number of an expression
-        whose first row has this number."""
-        fields = self.fields
-        if self.opcode in WHOLE:
-            yield self
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The fields whose rows are read alone."""
+        return tuple(name for name in self.places if name != self.y)
+
+    @property
+    def works_in_place(self) -> bool:
+        """Whether it reads the buffer that it writes."""
+        return bool(self.y) and any(self.places[name].buffer == self.places[self.y].buffer for name in self.sources)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether something of the rows that it writes stays: lanes, or the sum to which it adds."""
+        lanes = self.opcode is Opcode.MOVE_LANES and Flag.CLEAR not in self.flags
+        return lanes or Flag.ACCUMULATE in self.flags
+
+    @property
+    def leaves_rows(self) -> bool:
+        """Whether something between the rows that it writes stays or is read, too."""
+        return bool(self.y) and (self.keeps or self.works_in_place or self.walk(self.y)[3] != 1)
+
+    def within(self, outer: range, inner: range, expression: Expression) -> Instruction:
+        """The same for some outer and inner steps alone."""
+        fields, places = self.fields | {"outer": len(outer), "inner": len(inner)}, {}
+        before = outer.start * self.fields["inner"] + inner.start
+        for name, place in self.places.items():
+            _, pitch, _, stride = self.walk(name)
+            places[name] = place.after(outer.start * pitch + inner.start * stride)
+            if len(outer) == 1 and f"{name}_pitch" in fields:
+                fields[f"{name}_pitch"] = 0
+        if self.opcode is Opcode.VECTOR:
+            fields["index"] = expression(fields["index"], before)
+        if "host" in fields:
+            fields["host"] += before
+        return replace(self, fields=fields, places=places)
+
+    def needed(self, rows: Bools, expression: Expression) -> Iterator[Instruction]:
+        """Instructions that compute the same for those rows of the buffer that are needed, and maybe for others. Blocks stay whole.
+        The first one takes the tile into use."""
+        steps = rows[self.rows(self.y)]
+        if self.opcode in WHOLE or steps.all():
+            yield from (self,) if steps.any() else ()
             return
-        for outer in range(fields["outer"]):
-            for inner in range(0, fields["inner"], rows):
-                own = fields | {"outer": 1, "inner": min(rows, fields["inner"] - inner)}
-                places, before = {}, outer * fields["inner"] + inner
-                for name, place in self.places.items():
-                    _, pitch, _, stride = self.walk(name)
-                    places[name] = place.after(outer * pitch + inner * stride)
-                    own |= {f"{name}_pitch": 0} if f"{name}_pitch" in own else {}
-                if self.opcode is Opcode.VECTOR:
-                    own["index"] = expression(fields["index"], before)
-                if "host" in own:
-                    own["host"] += before
-                flags = self.flags & ~Flag.SWITCH if before else self.flags
-                yield replace(self, flags=flags, fields=own, places=places)
+        flags = self.flags
+        for outer, inner in _rectangles(steps):
+            yield replace(self.within(outer, inner, expression), flags=flags)
+            flags &= ~Flag.SWITCH
 
 
 @dataclass(slots=True)
@@ -213,6 +241,21 @@ class Code:
     def last_writes(self) -> Iterator[tuple[int, int]]:
         """For each buffer that is written, its number and the last instruction that writes it."""
         yield from {rows.buffer: index for index, each in enumerate(self.instructions) if (rows := each.places.get(each.y))}.items()
+
+
+def _rectangles(steps: Bools) -> Iterator[tuple[range, range]]:
+    """The steps [outer, inner] that are true, as ranges. Several outer steps are in one range if all of their inner ones are true."""
+    whole = np.logical_and.reduce(steps, axis=1)
+    for first, end in stretches(whole):
+        yield range(first, end), range(steps.shape[1])
+    for outer in np.flatnonzero(~whole & np.logical_or.reduce(steps, axis=1)).tolist():
+        yield from ((range(outer, outer + 1), range(first, end)) for first, end in stretches(steps[outer]))
+
+
+def stretches(chosen: Bools) -> Iterator[tuple[int, int]]:
+    """The stretches of true elements: for each its first one, and the one after it."""
+    changes = np.flatnonzero(np.diff(chosen, prepend=False, append=False)).tolist()
+    yield from zip(changes[::2], changes[1::2], strict=True)
 
 
 def _steps(walks: Iterable[tuple[str, Access]], outer: int) -> dict[str, int]:

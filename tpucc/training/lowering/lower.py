@@ -23,6 +23,7 @@ from tpucc.isa.program import HostBuffer, LayerInfo, Program, bare_program
 from tpucc.isa.verify import check
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.machine.machine import Machine
+from tpucc.machines.v2.instructions import Opcode
 from tpucc.machines.v2.machine import V2
 from tpucc.machines.v3.machine import V3
 from tpucc.numerics import Int64
@@ -460,4 +461,6 @@ def _not_built(node: Node, why: str) -> CompileError:
 
 
 def _notes(placed: Placed) -> tuple[str, ...]:
-    return (f"{placed.spilled:,} rows were stored because others needed their room",) if placed.spilled else ()
+    spilled = f"{placed.spilled:,} rows were stored because others needed their room"
+    in_chunks = f"{placed.in_chunks[Opcode.LOAD]:,} rows were loaded and {placed.in_chunks[Opcode.STORE]:,} stored in chunks"
+    return (*((spilled,) if placed.spilled else ()), *((in_chunks,) if placed.in_chunks else ()))
