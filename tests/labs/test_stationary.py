@@ -95,7 +95,7 @@ def test_more_places_and_fewer_loads_take_no_longer() -> None:
 def asked(answer: object) -> str:
     """What the first public test says of an answer to everything."""
     (test, *_) = LAB.public(AS_WRITTEN)
-    return run(test, Here({"order": lambda *_: answer})).outcome.message
+    return run(test, Here({"blocks": lambda *_: answer})).outcome.message
 
 
 PAIRS = [(row, column) for row in range(4) for column in range(4)]
@@ -107,7 +107,7 @@ PAIRS = [(row, column) for row in range(4) for column in range(4)]
         ("one missing", PAIRS[:-1], "1 block of y is missing: (3, 3) for one"),
         ("outside", [(4, 0), *PAIRS], "entry 0 is (4, 0), and y has 4 rows and 4 columns of blocks"),
         ("no pair", [3], "entry 0 is 3, and y has"),
-        ("no list", "abc", "order returned no list of pairs but str"),
+        ("no list", "abc", "blocks returned no list of pairs but str"),
     ]
 )
 def test_what_is_no_order_is_said(title: str, answer: object, words: str) -> None:
@@ -116,13 +116,13 @@ def test_what_is_no_order_is_said(title: str, answer: object, words: str) -> Non
 
 def test_a_product_that_is_wrong_loses_its_own_points_alone() -> None:
     solution = [list(pair) for pair in best_order(Rules(), Product(4, 4, 3))]
-    found = {test.name: run(test, Here({"order": lambda *_: solution})).score for test in LAB.public(AS_WRITTEN)}
+    found = {test.name: run(test, Here({"blocks": lambda *_: solution})).score for test in LAB.public(AS_WRITTEN)}
     assert found == {"the example": 5, "few places": 0, "many places": 0, "wide and tall": 0}
 
 
 def test_the_drawing_shows_what_is_loaded_and_when_units_work() -> None:
     (test, *_) = LAB.public(AS_WRITTEN)
-    outcome = run(test, Here({"order": lambda rows, columns, places: [*Product(rows, columns, places).pairs]})).outcome
+    outcome = run(test, Here({"blocks": lambda rows, columns, places: [*Product(rows, columns, places).pairs]})).outcome
     lines = outcome.drawing.splitlines()
     assert lines[0] == "loaded for each block of y (16 blocks in all):"
     assert lines[1] == "2 w w w"

@@ -27,7 +27,7 @@ MOST = 60
 
 def best_order(rules: Rules, product: Product) -> tuple[Pair, ...]:
     """The solution's."""
-    found = Solution.of(Path(__file__).parent, rules).call("order", product.rows, product.columns, product.places)
+    found = Solution.of(Path(__file__).parent, rules).call("blocks", product.rows, product.columns, product.places)
     return tuple((row, column) for row, column in found)
 
 
@@ -41,7 +41,7 @@ def best_cycles(rules: Rules, product: Product) -> int:
 def read_order(answer: Any, product: Product) -> tuple[Pair, ...]:
     """The order in an answer, which has each block of y once. Raises `Wrong`."""
     if not isinstance(answer, list | tuple):
-        raise Wrong(f"order returned no list of pairs but {type(answer).__name__}")
+        raise Wrong(f"blocks returned no list of pairs but {type(answer).__name__}")
     left, found = set(product.pairs), list[Pair]()
     for number, entry in enumerate(answer):
         pair = tuple(entry) if isinstance(entry, list | tuple) else ()
@@ -57,7 +57,7 @@ def read_order(answer: Any, product: Product) -> tuple[Pair, ...]:
 
 def made(rules: Rules, product: Product, submission: Submission) -> Made:
     """The submission's order of a product. Raises `Failed`."""
-    answer = submission.call("order", product.rows, product.columns, product.places)
+    answer = submission.call("blocks", product.rows, product.columns, product.places)
     return Made(rules, product, read_order(answer, product))
 
 
@@ -145,7 +145,7 @@ def _made(exchange: Exchange, rules: Rules) -> Made:
 
 
 def _given(made: Made) -> str:
-    size = f"order({made.product.rows}, {made.product.columns}, {made.product.places})"
+    size = f"blocks({made.product.rows}, {made.product.columns}, {made.product.places})"
     return f"{size} returned\n{list(made.order)}\n{made.grid}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 Pair = tuple[int, int]
 
 
-def order(rows: int, columns: int, places: int) -> list[Pair]:
+def blocks(rows: int, columns: int, places: int) -> list[Pair]:
     """The order of the blocks of y in which the fewest blocks of x and w are loaded, of those in which one side's blocks stay."""
     tried = [
         list(passing(rows, columns, stay, by_rows, to_and_fro))

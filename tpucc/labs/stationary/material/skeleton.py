@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def order(rows: int, columns: int, places: int) -> list[tuple[int, int]]:
+def blocks(rows: int, columns: int, places: int) -> list[tuple[int, int]]:
     """The blocks of y in the order in which they are computed: pairs of a row and a column, each once.
 
     A block of y needs the row's block of x and the column's block of w. There is room for `places` blocks of x and w together.

@@ -1,5 +1,5 @@
 """Fails `few places`: one block of x stays, and all blocks of w pass by for each."""
 
 
-def order(rows, columns, places):
+def blocks(rows, columns, places):
     return [(row, column) for row in range(rows) for column in range(columns)]

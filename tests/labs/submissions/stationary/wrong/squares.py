@@ -1,7 +1,7 @@
 """Fails `few places`: computes squares of blocks, half of the places for each side, as one does where results stay."""
 
 
-def order(rows, columns, places):
+def blocks(rows, columns, places):
     side = max(1, places // 2)
     corners = [(row, column) for row in range(0, rows, side) for column in range(0, columns, side)]
     return [
