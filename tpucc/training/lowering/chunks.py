@@ -22,7 +22,7 @@ from tpucc.numerics import Int64
 from tpucc.training.lowering.code import MULTIPLIES, PUSHES, Buffer, Code, Expression, Instruction, stretches
 
 
-class Rows(dict[int, Bools]):
+class Marked(dict[int, Bools]):
     """Rows of buffers, by the numbers of these: for each of its rows whether it is one of them."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
@@ -38,7 +38,7 @@ class Chunk:
     they write."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self.touched, self.read, self.written = Rows(buffers), Rows(buffers), Rows(buffers)
+        self.touched, self.read, self.written = Marked(buffers), Marked(buffers), Marked(buffers)
         self._last_first: list[Instruction] = []
 
     @property
