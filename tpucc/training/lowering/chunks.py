@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -19,10 +18,10 @@ import numpy as np
 from tpucc.isa.effects import Bools
 from tpucc.machines.v2.places import Flag
 from tpucc.numerics import Int64
-from tpucc.training.lowering.code import MULTIPLIES, PUSHES, Buffer, Code, Expression, Instruction, stretches
+from tpucc.training.lowering.code import MULTIPLIES, PUSHES, WHOLE, Buffer, Code, Expression, Instruction, stretches
 
 
-class Rows(dict[int, Bools]):
+class Marked(dict[int, Bools]):
     """Rows of buffers, by the numbers of these: for each of its rows whether it is one of them."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
@@ -38,7 +37,7 @@ class Chunk:
     they write."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self.touched, self.read, self.written = Rows(buffers), Rows(buffers), Rows(buffers)
+        self.touched, self.read, self.written = Marked(buffers), Marked(buffers), Marked(buffers)
         self._last_first: list[Instruction] = []
 
     @property
@@ -140,14 +139,26 @@ class Runs:
     def of(self, run: Run) -> tuple[Instruction, ...]:
         return self._instructions[run.first : run.end]
 
+    def parts(self, instruction: Instruction, most: int) -> list[Chunk]:
+        """Chunks of an instruction by itself: each has one of its outer steps, and at most so many inner ones. Blocks stay whole."""
+        fields, found = instruction.fields, list[Chunk]()
+        most = fields["inner"] if instruction.opcode in WHOLE else most
+        for outer in range(fields["outer"]):
+            for inner in range(0, fields["inner"], most):
+                steps = range(inner, min(inner + most, fields["inner"]))
+                part = instruction.within(range(outer, outer + 1), steps, self._code.after_rows)
+                chunk = Chunk(self._buffers)
+                chunk.precede(replace(part, flags=part.flags & ~Flag.SWITCH) if found else part)  # its tile stays in use
+                found.append(chunk)
+        return found
+
     def chunks(self, run: Run, most: int, fits: Callable[[Chunk], bool], resident: bool) -> list[Chunk] | None:
         """The chunks of a run, with the least work. Those of some rows have at most so many of the buffer that the run writes, of all
         column blocks of a product or of one; if the buffer is `resident`, they may have some of the last instructions each. None where
         not even the smallest ones fit, or where what they compute several times is too much."""
         final = self._instructions[run.end - 1]
-        if not final.y:
-            whole = final.opcode in PUSHES
-            return _halved(partial(self._steps, final), 1 if whole else final.fields["inner"], most, fits)
+        if not final.y or (final.opcode in MULTIPLIES and run.end - run.first == 1):
+            return chunks if all(map(fits, chunks := self.parts(final, most))) else None
         written = Chunk(self._buffers)
         for instruction in self._instructions[run.ends : run.end]:
             written.precede(instruction)
@@ -162,15 +173,13 @@ class Runs:
 
     def _by_rows(self, run: Run, rows: Int64, height: int, most: int, fits: Callable[[Chunk], bool]) -> list[Chunk] | None:
         """Chunks of these rows of the result. Those that lie as many rows apart as a column block has are in one chunk."""
-        instructions = again = self.of(run)
+        instructions = self.of(run)
         number, places = instructions[-1].places[instructions[-1].y].buffer, (rows - rows[0]) % height
-        if again[0].opcode in MULTIPLIES:  # its tile stays in use
-            again = (replace(again[0], flags=again[0].flags & ~Flag.SWITCH),)
 
         def made(first: int, end: int) -> Chunk:
             chunk = Chunk(self._buffers)
             chunk.read[number][rows[(first <= places) & (places < end)]] = True
-            chunk.precede_needed(again if first else instructions, self._code.after_rows)
+            chunk.precede_needed(instructions, self._code.after_rows)
             return chunk
 
         found, done = _halved(made, height, most, fits), np.zeros(self._buffers[number].rows, np.bool_)
@@ -179,12 +188,6 @@ class Runs:
                 return None
             done |= chunk.written[number]
         return found
-
-    def _steps(self, instruction: Instruction, first: int, end: int) -> Chunk:
-        """A chunk of some inner steps of an instruction that writes no rows of vector memory; of a push it is the whole block."""
-        chunk, steps = Chunk(self._buffers), range(first, end)
-        chunk.precede(instruction if instruction.opcode in PUSHES else instruction.within(range(1), steps, self._code.after_rows))
-        return chunk
 
     def _by_instructions(self, run: Run, fits: Callable[[Chunk], bool]) -> list[Chunk] | None:
         """Chunks of some of the last instructions each: of some of the passes of sums."""

@@ -198,7 +198,7 @@ class _Room:
                     self._leave(y)
                 return False
             if not ahead:
-                self._evict(max(leaving, key=lambda number: self._buffers[number].of.rows), layer)
+                self._evict(leaving[0], layer)
             ahead = False
         waiting: list[_Loaded] = []
         for chunk in chunks:
@@ -220,14 +220,17 @@ class _Room:
             occupied[self._buffers[number].start :][: self._buffers[number].of.rows] = True
 
         def fits(chunk: Chunk) -> bool:
-            chunk.join(self._rows // NEAR)
+            chunk.join(self._rows // NEAR if self._by_runs else self._rows)
             gaps = Gaps(0)
             for first, end in stretches(~occupied):
                 gaps.give(first, end - first)
             rows = [int(np.count_nonzero(rows)) for number, rows in chunk.touched.items() if number not in staying]
             return all(gaps.take(count) >= 0 for count in rows * (1 + ahead))
 
-        return self._runs.chunks(run, max(1, self._rows // PARTS), fits, y in self._resident)
+        most = max(1, self._rows // PARTS)
+        if self._by_runs:
+            return self._runs.chunks(run, most, fits, y in self._resident)
+        return chunks if all(map(fits, chunks := self._runs.parts(self._code.instructions[run.first], most))) else None
 
     def _loaded(self, chunk: Chunk, needed: Sequence[int], y: int, index: int, layer: int, waiting: list[_Loaded]) -> _Loaded:
         """Finds rows for what a chunk touches of buffers that aren't resident, and loads what it needs of these. Where there are none, what
