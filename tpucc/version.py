@@ -1,3 +1,3 @@
 """The version of tpucc, which files that tpucc writes name."""
 
-VERSION = "0.26.0"
+VERSION = "0.27.0"

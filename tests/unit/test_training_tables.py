@@ -94,7 +94,7 @@ train(ids: i32[4, 6] in [0, 8], one: i32[4] in [0, 8]) -> f32[]:
 def random_source(seed: int) -> tuple[str, int]:
     """A source, and the microbatches of its training."""
     draw = np.random.default_rng(seed)
-    rows, columns, count = (int(draw.choice(sizes)) for sizes in ((1, 2, 7, 128, 300), (1, 3, 127, 128, 129, 300), (1, 4, 9)))
+    rows, columns, count = (int(draw.choice(sizes)) for sizes in ((3, 2, 7, 128, 300), (1, 3, 127, 128, 129, 300), (1, 4, 9)))
     microbatches = int(draw.choice([1, 2, 4]))
     batch = microbatches * int(draw.choice([1, 3, 32]))
     table = ("table", "table * 3.0", "tanh(table)")[int(draw.integers(3))]
