@@ -114,7 +114,9 @@ def test_random_steps_in_small_memories_at_length(seeds: range, sources: ModuleT
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "batch", "steps"), [("14_digits_resnet", 200, 5), ("09_cifar_resnet", 16, 2)])
+@pytest.mark.parametrize(
+    ("name", "batch", "steps"), [("14_digits_resnet", 200, 5), pytest.param("09_cifar_resnet", 16, 2, marks=pytest.mark.soak)]
+)
 def test_programs_that_were_too_large_leave_the_same_files(name: str, batch: int, steps: int, tmp_path: Path) -> None:
     for executor in ("machine", "reference"):
         words = ["train", PROGRAMS / f"{name}.tpu", "--target", "tpu_v2", "--steps", str(steps), "-D", f"batch={batch}", "--quiet"]
